@@ -1,0 +1,270 @@
+"""Discord's REST routes over a `World`, with its limits, its error codes and its rate limits.
+
+It must not know Footnote. Replies carry exactly `Content-Type: application/json`, because
+discord.py parses nothing else.
+"""
+
+import json
+import re
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, cast
+
+from aiohttp import web
+
+from tests.support_discord_interactions import Interactions
+from tests.support_discord_world import (
+    CREATE_THREADS,
+    NEWS_THREAD,
+    THREAD,
+    VOICE,
+    ApiError,
+    Json,
+    World,
+    snowflake,
+)
+
+WINDOW_S, PER_WINDOW = 5.0, 5
+
+
+@dataclass
+class Call:
+    """One request that came in."""
+
+    method: str
+    path: str
+    body: Json
+    at: float
+
+
+@dataclass
+class Fault:
+    """An answer to give in place of the real one; `after` does the work first."""
+
+    method: str
+    path: str
+    error: ApiError
+    times: int
+    after: bool = False
+
+
+class Rest(Interactions):
+    """The routes. `calls` is every request; `pings` the posts that would notify somebody."""
+
+    def __init__(self, world: World, dispatch: Any) -> None:
+        super().__init__(world)
+        self.dispatch = dispatch
+        self.calls: list[Call] = []
+        self.faults: list[Fault] = []
+        self.base = ""
+        self.gateway_url = ""
+        self.is_limiting = False
+        self.limited = 0
+        self._windows: dict[str, deque[float]] = {}
+
+    def fail(
+        self,
+        method: str,
+        path: str,
+        status: int,
+        code: int,
+        *,
+        times: int = 1,
+        after: bool = False,
+        headers: dict[str, str] | None = None,
+        **extra: Any,
+    ) -> None:
+        """Answer the next `times` matching requests with an error."""
+        error = ApiError(status, code, "injected", headers or {}, extra)
+        self.faults.append(Fault(method, path, error, times, after))
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        path = request.path.removeprefix("/api/v10")
+        if path.startswith("/cdn/"):
+            return web.Response(body=self.world.files[path.split("/")[2]])
+        body = await self._body(request)
+        self.calls.append(Call(request.method, path, body, time.monotonic()))
+        try:
+            fault = self._fault(request.method, path)
+            if fault is not None and not fault.after:
+                raise fault.error
+            self._limit(request.method, path)
+            result = await self._route(request.method, path, body, dict(request.query))
+            if fault is not None:
+                raise fault.error
+        except ApiError as err:
+            data = {"code": err.code, "message": err.text, **err.extra}
+            return self._json(data, err.status, err.headers)
+        return web.Response(status=204) if result is None else self._json(result)
+
+    def _json(self, data: Any, status: int = 200, headers: Json | None = None) -> web.Response:
+        raw = json.dumps(data).encode()
+        kind = {"Content-Type": "application/json", **(headers or {})}
+        return web.Response(body=raw, status=status, headers=kind)
+
+    async def _body(self, request: web.Request) -> Json:
+        if request.content_type == "multipart/form-data":
+            form = await request.post()
+            body: Json = json.loads(str(form.get("payload_json", "{}")))
+            files = [f for f in form.values() if isinstance(f, web.FileField)]
+            body["_files"] = [(f.filename, f.file.read()) for f in files]
+            return body
+        return await request.json() if request.can_read_body else {}
+
+    def _fault(self, method: str, path: str) -> Fault | None:
+        for fault in self.faults:
+            if fault.times > 0 and fault.method == method and re.search(fault.path, path):
+                fault.times -= 1
+                return fault
+        return None
+
+    def _limit(self, method: str, path: str) -> None:
+        """Five of one kind in five seconds for each channel, as documented."""
+        if not self.is_limiting or not (found := re.match(r"/channels/(\d+)/messages", path)):
+            return
+        times = self._windows.setdefault(f"{method} {found[1]}", deque())
+        now = time.monotonic()
+        while times and now - times[0] >= WINDOW_S:
+            times.popleft()
+        if len(times) >= PER_WINDOW:
+            self.limited += 1
+            wait = WINDOW_S - (now - times[0])
+            raise ApiError(429, 0, "rate", {"Via": "1.1 local"}, {"retry_after": wait})
+        times.append(now)
+
+    async def _route(self, method: str, path: str, body: Json, query: Json) -> Any:
+        w = self.world
+        match [method, *path.strip("/").split("/")]:
+            case ["GET", "users", "@me"]:
+                return w.bot
+            case ["GET", "oauth2", "applications", "@me"] | ["GET", "applications", "@me"]:
+                return w.application
+            case ["GET", "gateway", "bot"]:
+                limits = {"total": 1000, "remaining": 999, "reset_after": 0, "max_concurrency": 1}
+                return {"shards": 1, "url": self.gateway_url, "session_start_limit": limits}
+            case ["GET", "applications", _, "commands"]:
+                return w.commands
+            case ["PUT", "applications", _, "commands"]:
+                common = {"application_id": w.bot["id"], "version": "1", "nsfw": False}
+                w.commands = [{**c, **common, "id": snowflake()} for c in cast("list[Json]", body)]
+                return w.commands
+            case ["GET", "guilds", gid, "members", uid]:
+                return self._found(w.members.get((gid, uid)), 10007)
+            case ["GET", "users", "@me", "guilds"]:
+                return [{"id": g, "name": "g"} for g in w.guilds]
+            case ["POST", "users", "@me", "channels"]:
+                user = w.users[body["recipient_id"]]
+                return {**w.channel(None, 1), "recipients": [user]}
+            case ["POST", "interactions", iid, token, "callback"]:
+                return self._callback(iid, token, body)
+            case ["POST", "webhooks", _, token]:
+                return self._followup(token, body)
+            case [verb, "webhooks", _, token, "messages", mid]:
+                return self._webhook_message(verb, token, mid, body)
+            case [verb, "channels", cid, *rest]:
+                return self._channel(
+                    verb, self._found(w.channels.get(cid), 10003), rest, body, query
+                )
+            case _:
+                raise ApiError(404, 0, f"no such route: {method} {path}")
+
+    def _found(self, item: Any, code: int) -> Any:
+        if item is None:
+            raise ApiError(404, code, "Unknown")
+        return item
+
+    def _channel(self, verb: str, channel: Json, rest: list[str], body: Json, query: Json) -> Any:
+        messages = self.world.messages[channel["id"]]
+        match [verb, *rest]:
+            case ["GET"]:
+                return channel
+            case ["POST", "typing"]:
+                return None
+            case ["GET", "messages"]:
+                ids = sorted(messages, key=int)
+                if after := query.get("after"):
+                    ids = [m for m in ids if int(m) > int(after)][: int(query["limit"])]
+                return [messages[m] for m in reversed(ids[-int(query["limit"]) :])]
+            case ["POST", "messages"]:
+                return self._send(channel, body)
+            case ["GET", "messages", mid]:
+                return self._found(messages.get(mid), 10008)
+            case ["PATCH", "messages", mid]:
+                return self._edit(channel, self._found(messages.get(mid), 10008), body)
+            case ["DELETE", "messages", mid]:
+                self._found(messages.pop(mid, None), 10008)
+                return None
+            case ["POST", "messages", mid, "threads"]:
+                return self._thread(channel, mid, body)
+            case ["PUT" | "DELETE", "messages", _, "reactions", *_]:
+                return None
+            case _:
+                raise ApiError(404, 0, f"no such route: {verb} {rest}")
+
+    def _send(self, channel: Json, body: Json) -> Json:
+        w = self.world
+        self._check_text(body)
+        if not body.get("content") and not body.get("embeds") and not body.get("_files"):
+            raise ApiError(400, 50006, "Cannot send an empty message")
+        if channel.get("thread_metadata", {}).get("locked"):
+            raise ApiError(403, 160005, "Thread is locked")
+        nonce = body.get("nonce")
+        if nonce is not None and len(nonce) > 25:
+            raise ApiError(400, 50035, "Invalid Form Body: nonce")
+        if nonce is not None and body.get("enforce_nonce"):
+            known = w.nonces.get((channel["id"], nonce))
+            if known is not None and known in w.messages[channel["id"]]:
+                return w.messages[channel["id"]][known]
+        reference = body.get("message_reference")
+        self._note_ping(body, is_reply=reference is not None)
+        if reference is not None:
+            home = w.messages.get(reference.get("channel_id", channel["id"]), {})
+            if reference["message_id"] not in home:
+                if reference.get("fail_if_not_exists", True):
+                    raise ApiError(400, 50035, "Unknown message reference")
+                reference = None
+        if "thread_metadata" in channel:
+            channel["thread_metadata"]["archived"] = False
+        more: Json = {"nonce": nonce, "components": body.get("components") or []}
+        if reference is not None:
+            more["message_reference"] = reference
+        message = w.post(channel, w.bot, body.get("content") or "", **more)
+        self._store_files(message, body)
+        if nonce is not None:
+            w.nonces[channel["id"], nonce] = message["id"]
+        self.dispatch("MESSAGE_CREATE", message)
+        return message
+
+    def _store_files(self, message: Json, body: Json) -> None:
+        for name, data in body.get("_files", []):
+            message["attachments"].append(self.world.attachment(self.base, name, data))
+
+    def _edit(self, channel: Json, message: Json, body: Json) -> Json:
+        self._check_text(body)
+        if channel.get("thread_metadata", {}).get("archived"):
+            raise ApiError(400, 50083, "Thread is archived")
+        if message["author"]["id"] != self.world.bot["id"]:
+            raise ApiError(403, 50005, "Cannot edit another user's message")
+        self._note_ping(body, is_reply=False)
+        for name in ("content", "components", "flags"):
+            if name in body:
+                message[name] = body[name] or ([] if name == "components" else "")
+        if "attachments" in body:
+            message["attachments"] = []
+        self._store_files(message, body)
+        return message
+
+    def _thread(self, channel: Json, mid: str, body: Json) -> Json:
+        if channel["type"] in (1, VOICE, THREAD, NEWS_THREAD):
+            raise ApiError(400, 50024, "Cannot execute action on this channel type")
+        if mid in self.world.channels:
+            raise ApiError(400, 160004, "A thread has already been created for this message")
+        roles = self.world.guilds[channel["guild_id"]]["roles"]
+        if not any(int(role["permissions"]) & CREATE_THREADS for role in roles):
+            raise ApiError(403, 50013, "Missing Permissions")
+        if not 1 <= len(body["name"]) <= 100:
+            raise ApiError(400, 50035, "Invalid Form Body: name")
+        thread = self.world.thread(channel, self.world.bot, thread_id=mid, name=body["name"])
+        self.dispatch("THREAD_CREATE", {**thread, "newly_created": True})
+        return thread
