@@ -1,0 +1,180 @@
+"""Owns what a word is: text → the tokens that the lexical index stores and a question asks for.
+
+It must not know files, passages or the engine that counts the tokens.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import Stemmer
+
+VERSION = 1
+"""Raised when the tokens of the same text change, so that indexes made before are rebuilt."""
+
+MAX_TOKEN_CHARS = 64
+_CACHE_ENTRIES = 200_000
+
+_FUNCTION_WORDS = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with from am been being were its our your my me us them "
+    "his her he she we you i so than too also any some about"
+)
+_QUESTION_WORDS = (
+    "how what when where which who whom whose why can could do does did doing done have has had "
+    "would should shall may might must please"
+)
+_CUT_CONTRACTIONS = (
+    "don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn cannot im ive id "
+    "whats hows wheres"
+)
+STOP_WORDS = frozenset(f"{_FUNCTION_WORDS} {_QUESTION_WORDS} {_CUT_CONTRACTIONS}".split())
+
+_CJK = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b"
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0eae\u1000-\u109f\u1780-\u17b3"
+    "\U00020000-\U0003ffff"
+)
+"""Scripts written without spaces (and Hangul, whose endings are glued on)."""
+
+_WORDS = re.compile(
+    rf"[{_CJK}]+"
+    r"|(?<!\w)[A-Za-z](?:\+\+|#)(?!\w)"
+    r"|\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?"
+    rf"|[^\W{_CJK}]+(?:[-‐‑_.'’][^\W{_CJK}]+)*"
+)
+_IS_CJK = re.compile(rf"[{_CJK}]")
+_TAIL = re.compile(r"['’](?:s|t|d|m|re|ve|ll)$", re.IGNORECASE)
+_ELISION = re.compile(r"^[a-z]{1,2}['’]", re.IGNORECASE)
+_JOINS = re.compile(r"[-‐‑_.'’]+")
+_UPPER, _LOWER = "A-ZÀ-ÖØ-ÞА-ЯЁ", "a-zß-öø-ÿа-яё"
+_CAMEL = re.compile(rf"(?<=[{_LOWER}\d])(?=[{_UPPER}])|(?<=[{_UPPER}])(?=[{_UPPER}][{_LOWER}])")
+_PLURAL_ACRONYM = re.compile(rf"[{_UPPER}]{{2,}}s")
+_LETTERS_OR_DIGITS = re.compile(r"\d+|[^\W\d_]+")
+_FOLD = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i"})
+
+_STEMMERS: tuple[tuple[str, str, str], ...] = (
+    ("а", "ӿ", "russian"),
+    ("Ͱ", "Ͽ", "greek"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+    ("\u0530", "\u058f", "armenian"),
+)
+"""First and last character of a script, and the Snowball stemmer for it; else English."""
+
+
+class Analyzer:
+    """Text to tokens. Identifiers give their whole and their parts, CJK runs their bigrams."""
+
+    def __init__(self) -> None:
+        self._cache: dict[str, tuple[str, ...]] = {}
+        self._english = _stemmer("english")
+        self._others: dict[str, Callable[[str], str]] = {}
+
+    def tokens(self, text: str) -> list[str]:
+        """The tokens of a document's text, in order, with repetitions."""
+        return self._tokens(text, is_query=False)
+
+    def terms(self, query: str) -> list[str]:
+        """The distinct tokens of a question, in order; empty when it says nothing to search for."""
+        return list(dict.fromkeys(self._tokens(query, is_query=True)))
+
+    def _tokens(self, text: str, *, is_query: bool) -> list[str]:
+        text = unicodedata.normalize("NFKC", text)
+        # In a text all in capitals, capitals say nothing about a word.
+        is_shouted = text.isupper()
+        found: list[str] = []
+        for word in _WORDS.findall(text):
+            if _IS_CJK.match(word):
+                found.extend(_bigrams(word, with_single=not is_query))
+                continue
+            tokens = self._cache.get(word)
+            if tokens is None:
+                tokens = self._expand(word)
+                if len(self._cache) >= _CACHE_ENTRIES:
+                    self._cache.clear()
+                self._cache[word] = tokens
+            if is_shouted and len(tokens) == 1 and tokens[0] in STOP_WORDS:
+                continue
+            found.extend(tokens)
+        return found
+
+    def _expand(self, word: str) -> tuple[str, ...]:
+        """The tokens of one word or compound: the exact form first, then its parts."""
+        if word[-1] in "+#":
+            return (word.casefold(),)
+        if word[0].isdigit() and "," in word:
+            return (word.replace(",", ""),)
+        word = _TAIL.sub("", word)
+        pieces = [piece for piece in _JOINS.split(_ELISION.sub("", word)) if piece]
+        parts = [part for piece in pieces for part in _camel_parts(piece)]
+        if not parts:
+            return ()
+        found: dict[str, None] = {}
+        if len(parts) > 1:
+            # Numbers keep their joints: 3.5 is not 35.
+            is_number = all(part.isdigit() for part in parts)
+            whole = word if is_number else "".join(parts)
+            found.update(dict.fromkeys(self._forms(whole)))
+        for part in parts:
+            if len(parts) > 1 and len(part) == 1 and not part.isdigit():
+                continue
+            found.update(dict.fromkeys(self._forms(part)))
+            runs = _LETTERS_OR_DIGITS.findall(part)
+            if len(runs) > 1:
+                # Parts of three or more: "4021" of E4021, but not the "s" and "3" of S3.
+                long_runs = (run for run in runs if len(run) > 2)
+                found.update(dict.fromkeys(form for run in long_runs for form in self._forms(run)))
+        return tuple(found)
+
+    def _forms(self, part: str) -> tuple[str, ...]:
+        """A part as it is matched: stemmed and without marks, and as written if it had any."""
+        lower = part.casefold()
+        if lower in STOP_WORDS and not (len(part) > 1 and part.isupper()):
+            return ()
+        plain = _without_marks(lower)
+        stem = self._stem(plain)[:MAX_TOKEN_CHARS] if len(plain) > 2 else plain
+        return (stem,) if plain == lower else (stem, lower[:MAX_TOKEN_CHARS])
+
+    def _stem(self, word: str) -> str:
+        first = word[0]
+        if first > "ʯ":
+            for low, high, language in _STEMMERS:
+                if low <= first <= high:
+                    if language not in self._others:
+                        self._others[language] = _stemmer(language)
+                    return self._others[language](word)
+            return word
+        return self._english(word)
+
+
+def _stemmer(language: str) -> Callable[[str], str]:
+    # The package has no types. Its own cache is off, since words are cached whole.
+    snowball: Any = Stemmer
+    return snowball.Stemmer(language, 0).stemWord
+
+
+def _bigrams(run: str, *, with_single: bool) -> list[str]:
+    """Pairs of neighbours. A question of one character finds it through a document's singles."""
+    pairs = [run[at : at + 2] for at in range(len(run) - 1)]
+    return [*run, *pairs] if with_single or len(run) == 1 else pairs
+
+
+def _camel_parts(piece: str) -> list[str]:
+    if piece.islower() or piece.isupper() or _PLURAL_ACRONYM.fullmatch(piece):
+        return [piece]
+    return _CAMEL.split(piece)
+
+
+def _without_marks(word: str) -> str:
+    """`word` without diacritics. Cyrillic keeps them: й is a letter of its own; ё is written е."""
+    if word.isascii():
+        return word
+    if word[0] > "ʯ" and not "Ͱ" <= word[0] <= "Ͽ":
+        return word.replace("ё", "е")
+    split = unicodedata.normalize("NFD", word.translate(_FOLD))
+    return "".join(char for char in split if not unicodedata.combining(char)) or word
