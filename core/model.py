@@ -47,7 +47,8 @@ class AnthropicModel:
     """A model behind Anthropic's Messages API, or behind a server that speaks it too.
 
     `has_citations` False is for servers that do not know search_result blocks. `thinking`
-    "disabled" means the least that the model allows.
+    "disabled" means the least that the model allows. `read_timeout_s` bounds the silence between
+    two pieces of a reply, and is long because a local server may think for minutes.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class AnthropicModel:
         base_url: str | None = None,
         thinking: Thinking = "disabled",
         has_citations: bool = True,
+        read_timeout_s: float = 600.0,
     ) -> None:
         self._api_key = api_key
         self._model = model
         self._base_url = base_url
+        self._read_timeout_s = read_timeout_s
         self._thinking = (
             _LEAST_THINKING.get(model, thinking) if thinking == "disabled" else thinking
         )
@@ -152,7 +155,9 @@ class AnthropicModel:
     async def _connect(self) -> anthropic.AsyncAnthropic:
         async with self._opening:
             if self._client is None:
-                self._client = await asyncio.to_thread(_client, self._api_key, self._base_url)
+                self._client = await asyncio.to_thread(
+                    _client, self._api_key, self._base_url, self._read_timeout_s
+                )
             return self._client
 
     def _request(
@@ -176,15 +181,20 @@ class AnthropicModel:
         return request
 
 
-def _client(api_key: str, base_url: str | None) -> anthropic.AsyncAnthropic:
+def _client(api_key: str, base_url: str | None, read_timeout_s: float) -> anthropic.AsyncAnthropic:
     """Runs in a thread: the import alone takes seconds, and so would hold up every other run."""
     import anthropic
+    import httpx2
 
     http_client = anthropic.DefaultAsyncHttpxClient(
         event_hooks={"response": [stop_hopeless_retries]}
     )
     return anthropic.AsyncAnthropic(
-        api_key=api_key, base_url=base_url, max_retries=MAX_RETRIES, http_client=http_client
+        api_key=api_key,
+        base_url=base_url,
+        max_retries=MAX_RETRIES,
+        timeout=httpx2.Timeout(read_timeout_s, connect=5.0),
+        http_client=http_client,
     )
 
 

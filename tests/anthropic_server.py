@@ -245,9 +245,7 @@ class AnthropicServer:
         self.problems.append(text)
         return HttpError(400, "invalid_request_error", f"mistake in the script: {text}")
 
-    def _failed(
-        self, request: web.Request, body: Mapping[str, Any], error: HttpError
-    ) -> web.Response:
+    def _failed(self, request: web.Request, body: Any, error: HttpError) -> web.Response:
         self._record(request, body, None, error.status)
         return _error(error)
 
@@ -259,8 +257,7 @@ class AnthropicServer:
 
 
 async def _json(request: web.Request) -> dict[str, Any]:
-    body: dict[str, Any] = await request.json()
-    return body
+    return dict(await request.json())
 
 
 def _error(error: HttpError) -> web.Response:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.anthropic_cache import CHARS_PER_TOKEN, Billed, tokens
+from tests.anthropic_cache import CHARS_PER_TOKEN, Billed
 from tests.anthropic_rules import signature
 from tests.anthropic_script import Raw, Reply, ScriptBlock, Text, Thinking, ToolUse, search_results
 
@@ -48,12 +48,10 @@ def wire_blocks(reply: Reply, body: Mapping[str, Any], call_ids: Iterator[str]) 
         start, text, kind = _opened(block, body, call_ids)
         part = text[:left]
         left -= len(part)
-        deltas = [
-            Delta(
-                {"type": kind, _FIELD[kind]: part[at : at + reply.delta_chars]}, reply.delta_chars
-            )
-            for at in range(0, len(part), reply.delta_chars)
+        chunks = [
+            part[at : at + reply.delta_chars] for at in range(0, len(part), reply.delta_chars)
         ]
+        deltas = [Delta({"type": kind, _FIELD[kind]: chunk}, len(chunk)) for chunk in chunks]
         is_cut = len(part) < len(text)
         if isinstance(block, Text) and not is_cut:
             deltas += [
@@ -138,7 +136,8 @@ class Message:
     @property
     def output_tokens(self) -> int:
         """The estimate for all that was put out."""
-        return sum(tokens("x" * delta.chars) for block in self.blocks for delta in block.deltas)
+        chars = sum(delta.chars for block in self.blocks for delta in block.deltas)
+        return -(-chars // CHARS_PER_TOKEN)
 
     def events(self) -> Iterator[Delta]:
         """The stream, from message_start to message_stop."""

@@ -1,0 +1,117 @@
+"""Small tools of the tests that talk to the model: a request's parts, and a reply collected."""
+
+import asyncio
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.model import AnthropicModel
+from core.types import Citation, ModelBlockEnd, ModelReply, ModelText
+from tests.anthropic_server import AnthropicServer
+
+MODEL = "claude-haiku-5-5"
+SYSTEM = "You answer from the documents. " * 100
+SEARCH_DOCS: dict[str, Any] = {
+    "name": "search_docs",
+    "description": "Search the documents.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"query": {"type": "string"}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+}
+
+
+@dataclass(slots=True)
+class Heard:
+    """What one call of a model gave."""
+
+    texts: list[str] = field(default_factory=list[str])
+    citations: list[tuple[Citation, ...]] = field(default_factory=list[tuple[Citation, ...]])
+    reply: ModelReply | None = None
+
+    @property
+    def text(self) -> str:
+        """The text as it streamed."""
+        return "".join(self.texts)
+
+    @property
+    def end(self) -> ModelReply:
+        """The reply, which must have come last."""
+        assert self.reply is not None
+        return self.reply
+
+
+def client(server: AnthropicServer, model: str = MODEL, **options: Any) -> AnthropicModel:
+    """The model under test, talking to the local server."""
+    return AnthropicModel("test-key", model, base_url=server.url, **options)
+
+
+def user(*blocks: str | dict[str, Any]) -> dict[str, Any]:
+    """A user message of texts and blocks."""
+    return {"role": "user", "content": [_block(block) for block in blocks]}
+
+
+def assistant(*blocks: str | dict[str, Any]) -> dict[str, Any]:
+    """An assistant message of texts and blocks."""
+    return {"role": "assistant", "content": [_block(block) for block in blocks]}
+
+
+def tool_use(call_id: str, query: str = "resume") -> dict[str, Any]:
+    """A call of search_docs."""
+    return {"type": "tool_use", "id": call_id, "name": "search_docs", "input": {"query": query}}
+
+
+def tool_result(call_id: str, *content: str | dict[str, Any]) -> dict[str, Any]:
+    """The result of a call."""
+    blocks = [_block(block) for block in content]
+    return {"type": "tool_result", "tool_use_id": call_id, "content": blocks, "is_error": False}
+
+
+def search_result(source: str, text: str) -> dict[str, Any]:
+    """A passage that can be cited."""
+    return {
+        "type": "search_result",
+        "source": source,
+        "title": source.upper(),
+        "content": [{"type": "text", "text": text}],
+        "citations": {"enabled": True},
+    }
+
+
+async def ask(
+    model: AnthropicModel,
+    messages: Sequence[dict[str, Any]],
+    heard: Heard | None = None,
+    *,
+    system: str = SYSTEM,
+    max_tokens: int = 1_000,
+) -> Heard:
+    """One call, collected into `heard`, which holds what came even when the call fails."""
+    heard = heard or Heard()
+    before = copy.deepcopy(list(messages))
+    async for event in model.stream(system, messages, [SEARCH_DOCS], max_tokens):
+        assert heard.reply is None, "the reply must be the last item"
+        match event:
+            case ModelText():
+                heard.texts.append(event.text)
+            case ModelBlockEnd():
+                heard.citations.append(event.citations)
+            case ModelReply():
+                heard.reply = event
+    assert list(messages) == before, "the caller's messages must stay as they were"
+    return heard
+
+
+async def wait_until(is_true: Callable[[], bool], timeout_s: float = 5.0) -> None:
+    """Returns as soon as `is_true()` is; fails after `timeout_s`."""
+    async with asyncio.timeout(timeout_s):
+        # Any condition can be polled, so there is no event to wait for.
+        while not is_true():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+def _block(block: str | dict[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": block} if isinstance(block, str) else block
