@@ -27,7 +27,7 @@ from core.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     import anthropic
 
@@ -103,7 +103,7 @@ class AnthropicModel:
         messages: Sequence[ChatMessage],
         tools: Sequence[Mapping[str, Any]],
         max_tokens: int,
-    ) -> AsyncIterator[ModelEvent]:
+    ) -> AsyncGenerator[ModelEvent, None]:
         """One reply, as it comes; the last item is a ModelReply.
 
         `messages` are sent as they are, and are not changed: the cache marks go into a copy, so

@@ -64,7 +64,7 @@ async def test_text_is_handed_on_while_the_model_still_writes(
     server.script(Reply([Text("first and second")], fault="stall", fault_after=5, delta_chars=5))
     stream = model.stream(SYSTEM, [user("hi")], [], 100)
     assert await anext(stream) == ModelText("first")
-    await stream.aclose()  # type: ignore[attr-defined]
+    await stream.aclose()
 
 
 async def test_tool_calls_keep_their_order_ids_and_input(
