@@ -183,9 +183,9 @@ def epoch(session: Session) -> str:
 
 
 def rec(tag: str, run_id: str) -> str:
-    """String, JSON {session, conversation, run}: the record of a run, for its asker.
+    """Hash {session, conversation, run (JSON), feedback}: the record of a run, for its asker.
 
-    TTL: RUN_TTL_DAYS. Writers: answered, forget.
+    TTL: RUN_TTL_DAYS. Writers: answered, feedback, forget.
     """
     return _key(tag, "rec", escape_id(run_id))
 
@@ -202,16 +202,16 @@ def undo(session: Session, run_id: str, fact: str) -> str:
 def mine(tag: str, user: str) -> str:
     """Sorted set of the places in this partition that hold the user's words, so forget never scans.
 
-    A member is `<escaped channel>|<kind>|<rest of the key>`, kind being mem, hist, run, rec, undo or
-    dead; its score is when the place expires (Unix seconds). TTL: as its last place. Writers: every
-    script that writes such a place; forget.
+    A member is `<escaped channel>|<kind>|<rest of the key>`, kind being mem, hist, run, rec, undo
+    or dead; its score is when the place expires (Unix seconds). TTL: as its last place. Writers:
+    every script that writes such a place; forget.
     """
     return _key(tag, "mine", escape_id(user))
 
 
 def once(tag: str, token: str) -> str:
-    """String, JSON: the result of a call that must not count twice when its reply was lost.
+    """String: the result of a call that must not count twice when its reply was lost.
 
-    TTL: 60 s. Writer: forget.
+    TTL: 60 s. Writers: undo, delete, forget.
     """
     return _key(tag, "once", token)

@@ -37,9 +37,10 @@ class Taken:
     """A message to answer, with its run so far and what the prompt needs, read in one call.
 
     `attempts` counts earlier failures. `elapsed_ms` counts the time that workers spent on it.
-    `final` is the run's JSON when `phase` is "answered": it is only to be delivered. `epoch` is that
-    of the session when the run began; `facts`, `turns` (all kept ones, oldest first: trim them) and
-    `notes` (what other bots said here) are as of now. `entry` and `lease` are the inbox's own.
+    `final` is the run's JSON when `phase` is "answered": it is only to be delivered. `epoch` is
+    that of the session when the run began. `facts`, `turns` (all kept ones, oldest first: trim
+    them) and `notes` (what other bots said here) are as of now. `entry` and `lease` are the
+    inbox's own.
     """
 
     message: Message
