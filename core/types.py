@@ -3,7 +3,7 @@
 Everything here is frozen and JSON-safe. It must not know Redis, the provider or any platform.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -402,6 +402,7 @@ class Document:
     line: int
     total_lines: int
     is_cut: bool
+    url: str | None = None
 
 
 class Library(Protocol):
@@ -483,7 +484,7 @@ class Model(Protocol):
         ...
 
     def cost_usd(self, usage: Usage) -> float | None:
-        """The price of `usage` in US dollars; None when the price is not known."""
+        """The price of one call's `usage` in US dollars; None when the price is not known."""
         ...
 
     def stream(
@@ -492,7 +493,7 @@ class Model(Protocol):
         messages: Sequence[ChatMessage],
         tools: Sequence[Mapping[str, Any]],
         max_tokens: int,
-    ) -> AsyncIterator[ModelEvent]:
+    ) -> AsyncGenerator[ModelEvent]:
         """One reply, as it comes; the last item is a ModelReply.
 
         Raises:
@@ -506,7 +507,10 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gives back: plain text, or passages found (which can be cited)."""
+    """What a tool gives back: plain text, or passages found (which can be cited).
+
+    Beside `hits`, `text` is a note to the model. `change` is a fact that was saved.
+    """
 
     text: str = ""
     hits: tuple[Hit, ...] = ()
