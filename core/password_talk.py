@@ -21,7 +21,8 @@ TALK = frozenset(
         "input secretstr undefined leaked exposed needs default and but because then than all "
         "less more about unique public private personal confidential sensitive yet again failing "
         "see ask contact get find per either both part like case read write only plain time hard "
-        "manager policy reset link page form box prompt length up to be it as if",
+        "strength expiry history manager policy reset link page form box prompt "
+        "length up to be it as if",
         # German
         "falsch richtig nicht abgelaufen sicher unsicher erforderlich leer gespeichert geändert "
         "vergessen weg das ein eine der die den auf bei schon noch sehr gut schlecht immer nie "
@@ -36,7 +37,8 @@ TALK = frozenset(
         "incorreta correta obrigatória necessária muito fraca expirada vazia errata sbagliata "
         "corretta obbligatoria richiesta troppo molto scaduta sicura debole vuota della non não",
         # Dutch, the Nordic languages, Polish, Czech, Hungarian, Turkish, Vietnamese, Malay
-        "fout verkeerd juist verplicht vereist verlopen leeg veilig niet geen fel felaktigt "
+        "fout verkeerd juist onjuist ongeldig verplicht vereist verlopen leeg "
+        "veilig niet geen fel felaktigt "
         "ogiltigt krävs forkert ugyldig påkrevd feil väärä vanhentunut błędne nieprawidłowe "
         "wymagane niepoprawne wygasło puste špatné neplatné povinné helytelen yanlış hatalı "
         "gerekli geçersiz doğru zorunlu sai đúng salah wajib benar",

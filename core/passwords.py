@@ -9,39 +9,42 @@ hashed") or reads like code (`password = settings.password`).
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from core.password_talk import FUNCTION_WORDS, TALK, UNITS
 
-# The names of a password in a language, and the verbs that may follow them.
+# Where to look (a part of the name, in lower case), the names of a password in a language, and
+# the verbs that may follow them.
 _LANGUAGES = (
-    (r"pass ?word|passwd|pass ?phrase|pass ?code|\bpwd|\bpw", "is|was|will be"),
-    (r"passwort|kennwort|zugangscode", "ist|lautet|war"),
-    (r"mot de passe|\bmdp", "est|était"),
-    (r"contrase[ñn]a", "es|era"),
-    (r"\bsenha|palavra[- ]passe", "é|e|era"),
-    (r"parola d['’]ordine", "è|e|era"),
-    (r"wachtwoord|toegangscode", "is|was"),
-    (r"\bhasło|\bheslo", "to|brzmi|jest|je"),
-    (r"lösenord(?:et)?|adgangskoden?|passord(?:et)?", "är|er"),
-    (r"salasana(?:ni)?", "on"),
-    (r"jelszó|jelszavam", "az?"),
-    (r"\bşifrem?|\bparolam?", "şu|bu"),
-    (r"mật khẩu|kata sandi", "là|adalah"),
-    (r"парол[ья]", "это|был"),
-    (r"κωδικός(?: πρόσβασης)?", "είναι"),
-    (r"كلمة (?:السر|المرور)", "هي"),
-    (r"סיסמ(?:ה|תי|א)", "היא"),
-    (r"पासवर्ड", "है"),
+    ("pass¦pw", r"pass ?word|passwd|pass ?phrase|pass ?code|\bpwd|\bpw", "is|was|will be"),
+    ("wort¦code", r"passwort|kennwort|zugangscode", "ist|lautet|war"),
+    ("mot de¦mdp", r"mot de passe|\bmdp", "est|était"),
+    ("contrase", r"contrase[ñn]a", "es|era"),
+    ("senha¦palavra", r"\bsenha|palavra[- ]passe", "é|e|era"),
+    ("parola", r"parola d['’]ordine", "è|e|era"),
+    ("wacht¦toegang", r"wachtwoord|toegangscode", "is|was"),
+    ("has¦hes", r"\bhasło|\bheslo", "to|brzmi|jest|je"),
+    ("lösen¦adgang¦passord", r"lösenord(?:et)?|adgangskoden?|passord(?:et)?", "är|er"),
+    ("salasana", r"salasana(?:ni)?", "on"),
+    ("jelsz", r"jelszó|jelszavam", "az?"),
+    ("ifre¦parola", r"\bşifrem?|\bparolam?", "şu|bu"),
+    ("mật¦sandi", r"mật khẩu|kata sandi", "là|adalah"),
+    ("парол", r"парол[ья]", "это|был"),
+    ("κωδικ", r"κωδικός(?: πρόσβασης)?", "είναι"),
+    ("كلمة", r"كلمة (?:السر|المرور)", "هي"),
+    ("סיסמ", r"סיסמ(?:ה|תי|א)", "היא"),
+    ("पासवर्ड", r"पासवर्ड", "है"),
 )
 # Ordinary words that can mean a password ("la clave es la paciencia"): only with a digit.
 _DOUBTFUL = (
-    r"\b(?:clave|parola|losung|lozinka|code secret|login|pass)",
-    "is|es|era|est|è|este|je|ist",
+    "clave¦parola¦losung¦lozinka¦code¦pass",
+    r"\b(?:clave|parola|losung|lozinka|code secret|pass(?=\s?[:=]))",
+    "es|era|est|è|este|je|ist",
 )
-_UNSPACED = "密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|รหัสผ่าน"
+_UNSPACED = "密码|密碼|口令|パスワード|비밀번호|암호|รหัสผ่าน"
 _PIN = (
-    r"\b(?:pin(?:[ -]?(?:code|number|nummer|kod))?|pincode|otp|cvv2?|cvc2?|geheimzahl|code pin"
+    r"\b(?:pin(?:[ -]?(?:code|number|nummer|kod))?|pincode|otp|geheimzahl|code pin"
     r"|código pin|пин(?:-?код)?|(?:security|verification|one[- ]time|login|2fa|access|door|alarm"
     r"|gate|entry) code)\b"
 )
@@ -56,54 +59,60 @@ _VALUE = (
     r"|[^\s,;\"“”`<]{3,100})"
 )
 _WITH_DIGIT = r"(?P<secret>(?=\S{0,60}\d)[^\s,;:=()\"<>]{4,60})(?![^\s,;.])"
-_DIGITS = r"(?P<secret>\d{4,8}|\d{2}[ -]\d{2}(?:[ -]\d{2})?)(?![\w%]|[.,-]\d)"
+_DIGITS = r"(?P<secret>\d{4,8}|\d{2}[ -]\d{2}(?:[ -]\d{2})?)(?![0-9A-Za-z_%]|[.,-]\d)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """`hints`: the pattern is only tried when one of them is in the lower-case text."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    needs_digit: bool = False
+
+
+def _form(kind: str, hints: str, pattern: str, *, needs_digit: bool = False) -> _Form:
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return _Form(kind, tuple(hints.split("¦")), compiled, needs_digit)
 
 
 @cache
-def _password_forms() -> tuple[tuple[re.Pattern[str], bool], ...]:
-    """Each pattern with whether its value must hold a digit."""
-    forms: list[tuple[str, bool]] = []
-    for names, verbs in (*_LANGUAGES, _DOUBTFUL):
+def _forms() -> tuple[_Form, ...]:
+    forms: list[_Form] = []
+    for language in (*_LANGUAGES, _DOUBTFUL):
+        hints, names, verbs = language
         name = rf"(?:{names})[\"'*]{{0,3}}{_FOR}"
-        verb = rf"\s{{1,3}}(?:{verbs}){_STILL}"
-        forms.append((f"{name}(?:{_SEPARATOR}|{verb}){_VALUE}", (names, verbs) == _DOUBTFUL))
-    forms.append(
-        (
-            rf"(?:{_LANGUAGES[0][0]}|passwort|wachtwoord|парол[ья])\s{{1,3}}"
-            rf"(?:(?:has been |was |is )?(?:changed |set |reset )?to\s{{1,3}})?{_WITH_DIGIT}",
-            True,
-        )
-    )
-    forms.append(
-        (
-            rf"(?:{_UNSPACED})\s?(?:是|为|為|は|:|：|=|은|는|가|คือ)\s?[「“\"']?(?P<secret>[!-~]{{4,60}})",
-            True,
-        )
-    )
-    forms.append(
-        (
-            rf"(?:{_UNSPACED})\s?(?:是|为|為|は|:|：|=|은|는)\s?(?P<secret>[「“][^」”\n]{{3,40}})",
-            False,
-        )
-    )
-    return tuple((re.compile(form, re.IGNORECASE), needs_digit) for form, needs_digit in forms)
-
-
-@cache
-def _pin_forms() -> tuple[re.Pattern[str], ...]:
-    verbs = r"\s{1,3}(?:is|was|ist|lautet|est|es|é|è|er|är|to|on)" + _STILL
+        verb = rf"(?:\s{{1,3}}(?:{verbs})|['’]s){_STILL}"
+        pattern = f"{name}(?:{_SEPARATOR}|{verb}){_VALUE}"
+        forms.append(_form("password", hints, pattern, needs_digit=language is _DOUBTFUL))
+    unspaced = rf"(?:{_UNSPACED})\s?(?:是|为|為|は|:|：|=|은|는|가|คือ)\s?"
+    pins = r"\s{1,3}(?:is|was|ist|lautet|est|es|é|è|er|är|to|on)" + _STILL
+    hints = _UNSPACED.replace("|", "¦")
     return (
-        re.compile(
-            rf"{_PIN}[\"'*]{{0,3}}{_FOR}(?:{_SEPARATOR}|{verbs}|\s{{1,3}})[\"'*]{{0,3}}{_DIGITS}",
-            re.IGNORECASE,
+        *forms,
+        _form(
+            "password",
+            "pass¦pw¦wachtwoord¦парол",
+            r"(?:pass ?word|pass ?phrase|pass ?code|passwort|wachtwoord|парол[ья])\s{1,3}"
+            rf"(?:(?:has been |was |is )?(?:changed |set |reset )?to\s{{1,3}})?{_WITH_DIGIT}",
+            needs_digit=True,
         ),
-        re.compile(
-            rf"\b(?:cvv2?|cvc2?)\b(?:{_SEPARATOR}|{verbs}|\s{{1,3}})(?P<secret>\d{{3,4}})(?!\w)",
-            re.IGNORECASE,
+        _form(
+            "password", hints, rf"{unspaced}[「“\"']?(?P<secret>[!-~]{{4,60}})", needs_digit=True
         ),
-        re.compile(
-            rf"(?:暗証番号|PIN码|密码|비밀번호)\s?(?:是|は|:|：|은|는)\s?{_DIGITS}", re.IGNORECASE
+        _form("password", hints, rf"{unspaced}(?P<secret>[「“][^」”\n]{{3,40}})"),
+        _form(
+            "pin",
+            "pin¦otp¦geheimzahl¦пин¦code",
+            rf"{_PIN}[\"'*]{{0,3}}{_FOR}(?:{_SEPARATOR}|{pins}|\s{{1,3}})[\"'*]{{0,3}}{_DIGITS}",
         ),
+        _form(
+            "pin",
+            "cvv¦cvc",
+            rf"\b(?:cvv2?|cvc2?)\b(?:{_SEPARATOR}|{pins}|\s{{1,3}})(?P<secret>\d{{3,4}})(?!\w)",
+        ),
+        _form("pin", "暗証番号¦pin码", rf"(?:暗証番号|pin码)\s?(?:是|は|:|：)\s?{_DIGITS}"),
     )
 
 
@@ -111,39 +120,44 @@ def _pin_forms() -> tuple[re.Pattern[str], ...]:
 def _mine() -> re.Pattern[str]:
     return re.compile(
         r"\s{1,3}is\s{1,3}(?:my|the|our)(?:\s{1,3}\w{1,20}){0,2}?\s{1,3}"
-        r"(?:password|passcode|passphrase|pin)\b(?!\s{1,3}\w{1,20}ed\b)",
+        r"(?:password|passcode|passphrase|(?P<pin>pin))\b(?!\s{1,3}\w{1,20}ed\b)",
         re.IGNORECASE,
     )
 
 
 def find_spoken(text: str) -> Iterator[tuple[str, int, int]]:
     """The kind ("password" or "pin"), start and end of each one in `text`."""
-    for pattern, needs_digit in _password_forms():
-        for match in pattern.finditer(text):
+    lowered = text.lower()
+    for form in _forms():
+        if not any(hint in lowered for hint in form.hints):
+            continue
+        for match in form.pattern.finditer(text):
             start, end = match.span("secret")
-            if _is_secret(text[start:end], text[end : end + 60], needs_digit=needs_digit):
-                yield "password", start, end
-    for pattern in _pin_forms():
-        for match in pattern.finditer(text):
-            if not UNITS.match(text[match.end("secret") :][:20].lstrip()):
-                yield "pin", *match.span("secret")
+            rest = text[end : end + 60]
+            if (
+                not UNITS.match(rest.lstrip())
+                if form.kind == "pin"
+                else _is_secret(text[start:end], rest, needs_digit=form.needs_digit)
+            ):
+                yield form.kind, start, end
     for match in _mine().finditer(text):
         before = text[max(0, match.start() - 64) : match.start()].rsplit(maxsplit=1)
         word = before[-1] if before else ""
         if any(char.isdigit() for char in word) and len(word.strip("\"'`")) >= 4:
-            yield "password", match.start() - len(word), match.start()
+            kind = "pin" if match["pin"] else "password"
+            yield kind, match.start() - len(word), match.start()
 
 
 _CODE = re.compile(
-    r"[=/&|!].*|.*[(\[{].*|\$.*|%.*|[*•x.…_-]+|https?:.*|n/a|tbd|redacted.*"
-    r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|(?:your|my|the|some|new|old|user|db)[-_]\w+",
+    r"[=/&|!].*|@[\w.-]+[/:].*|.*[(\[{].*|\$.*|%.*|[*•x.…_-]+|https?:.*|n/a|tbd|redacted.*"
+    r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|(?:your|my|the|some|new|old|user|db)[-_]\w+|\w*(?:password|passwort)",
     re.IGNORECASE,
 )
 
 
 def _is_secret(value: str, rest: str, *, needs_digit: bool) -> bool:
     is_quoted = value[0] in "\"'`“「"
-    bare = value.strip("\"'`“”「」") if is_quoted else value.rstrip(".,!?:;)*")
+    bare = value.strip("\"'`“”「」") if is_quoted else value.rstrip(".,!?:;)*}]")
     if len(bare) < 3 or _CODE.fullmatch(bare) or (needs_digit and not re.search(r"\d", bare)):
         return False
     word = re.sub(r"['’]\w{1,2}$", "", bare).casefold()
@@ -155,7 +169,7 @@ def _is_secret(value: str, rest: str, *, needs_digit: bool) -> bool:
             and not FUNCTION_WORDS.match(rest)
         )
     if is_quoted and " " in bare:
-        return bare.split()[0].casefold() not in TALK
+        return len(bare.split()) > 3 or bare.split()[0].casefold() not in TALK
     length = re.fullmatch(r"\d{1,3}(?:[-–+]\d{0,3})?-?([a-z]*)", word)
     if length and (UNITS.match(length[1]) or UNITS.match(rest.lstrip(" -"))):
         return False

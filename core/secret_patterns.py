@@ -83,6 +83,13 @@ def rules() -> tuple[Rule, ...]:
                 None,
             ),
             (
+                "aws key",
+                "aws",
+                r"(?i:aws)[^\n]{0,40}?(?<=[\s=:\"'])(?P<secret>(?=[a-z0-9/+]{0,39}[A-Z])"
+                r"(?=[A-Z0-9/+]{0,39}[a-z])[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+                _has_letters_and_digits,
+            ),
+            (
                 "azure key",
                 "accountkey=¦sharedaccesskey=¦sig=",
                 r"(?i:AccountKey|SharedAccessKey)=[A-Za-z0-9+/]{30,}={0,2}|[?&]sig=[\w%+/-]{30,}",
@@ -157,20 +164,18 @@ def rules() -> tuple[Rule, ...]:
                 "bearer¦basic¦authorization¦token ",
                 r"(?i:\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|apikey)\s{1,3}"
                 r"|\bbearer\s{1,3})(?P<secret>[\w+/=.~-]{8,})",
-                _has_letters_and_digits,
+                _is_mixed,
             ),
             (
                 "password",
                 "curl ",
-                r"\bcurl\s[^\n]{0,200}?\s(?:-u|--user)\s{1,3}[\"']?[\w.@+-]{0,60}:(?P<secret>[^\s\"']{1,100})",
+                r"\bcurl(?=\s)[^\n]{0,200}?\s(?:-u|--user)\s{1,3}[\"']?[\w.@+-]{0,60}:(?P<secret>[^\s\"']{1,100})",
                 _is_no_placeholder,
             ),
             (
                 "api key",
                 "key¦secret¦token¦credential",
-                r"(?i:(?:api|access|secret|private|auth|client|account|encryption|signing|session"
-                r"|refresh|bot|app|service|webhook|master|license)?[ _-]?(?:key|secret|token"
-                r"|credentials?))[\"']?\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`]?"
+                r"(?i:key|secret|token|credentials?)[\"']?\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`]?"
                 r"(?P<secret>[\w+/=.~!@#$%^&*-]{12,200})(?![\w(\[])",
                 _looks_random,
             ),
@@ -201,7 +206,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 _PLACEHOLDERS = re.compile(
-    r"(?i)[*•x.…]+|<.*|\$.*|%.*|\{.*|\[.*|(?:your|my|the|some|example)[-_ ]?\w*|pass|pwd"
+    r"(?i)[*•x.…]+|<.*|\$.*|%.*|\{.*|\[.*|(?:your|my|the|some|example)[-_ ]?[\w-]*|pass|pwd"
     r"|changeme|change-me|placeholder|redacted.*|null|none|true|false|undefined"
 )
 
@@ -214,10 +219,18 @@ def _has_letters_and_digits(text: str) -> bool:
     return re.search(r"[A-Za-z]", text) is not None and re.search(r"\d", text) is not None
 
 
+def _is_mixed(text: str) -> bool:
+    """Whether a word is none: it holds a digit, or a capital after a small letter."""
+    return re.search(r"\d|[a-z][A-Z]", text) is not None
+
+
 def _looks_random(text: str) -> bool:
     """Whether an assigned value is a value and not code: letters and digits, no dotted name."""
-    if not _has_letters_and_digits(text) or not _is_no_placeholder(text):
+    if not _is_no_placeholder(text):
         return False
+    if not _has_letters_and_digits(text):
+        is_camel_case = re.fullmatch(r"[a-z]*(?:[A-Z][a-z]+)*", text) is not None
+        return len(text) >= 20 and text.isalpha() and _is_mixed(text) and not is_camel_case
     is_name = re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text) is not None
     # Words joined by hyphens or underscores with a number at the end are names, such as a slug.
     is_slug = re.fullmatch(r"(?:[A-Za-z]+[-_.])*[A-Za-z]*[-_.]?v?\d{1,4}", text) is not None
