@@ -1,8 +1,7 @@
 """Small tools of the tests that talk to the model: a request's parts, and a reply collected."""
 
-import asyncio
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,14 +102,6 @@ async def ask(
                 heard.reply = event
     assert list(messages) == before, "the caller's messages must stay as they were"
     return heard
-
-
-async def wait_until(is_true: Callable[[], bool], timeout_s: float = 5.0) -> None:
-    """Returns as soon as `is_true()` is; fails after `timeout_s`."""
-    async with asyncio.timeout(timeout_s):
-        # Any condition can be polled, so there is no event to wait for.
-        while not is_true():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def _block(block: str | dict[str, Any]) -> dict[str, Any]:

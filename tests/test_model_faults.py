@@ -11,7 +11,8 @@ from core.model import AnthropicModel
 from core.types import StopReason
 from tests.anthropic_script import Fault
 from tests.anthropic_server import AnthropicServer, HttpError, Reply, Text, ToolUse
-from tests.support_model import Heard, ask, client, user, wait_until
+from tests.support import wait_until
+from tests.support_model import Heard, ask, client, user
 
 AT_ONCE = {"retry-after-ms": "5"}
 LONG = Text("Put your name at the top, then how to reach you.")
