@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from core.search.folder import Folder
-from core.search.markdown import Outline, cut_markdown, cut_text
+from core.search.markdown import cut_markdown
+from core.search.pieces import Outline, cut_text
 
 VERSION = 1
 """Raised when the same file gives other passages, so that indexes made before are rebuilt."""

@@ -4,50 +4,78 @@ It must not know who asks, nor where answers go. Blocking work runs in threads.
 """
 
 import asyncio
-import difflib
+import contextlib
 import hashlib
+import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from core.errors import SearchError, ToolError
-from core.search import analyzer, documents, ranking, store
+from core.errors import SearchError
+from core.search import analyzer, documents, finder, reader, store
 from core.search.analyzer import Analyzer
-from core.search.documents import Unreadable
+from core.search.embedder import Embedder, MiniLM
+from core.search.embedding import Embeddings
+from core.search.finder import Meaning
 from core.search.folder import Folder, require_root
-from core.search.markdown import plain
+from core.search.links import Links
 from core.search.refresh import Refresher
 from core.search.report import IndexReport, Progress
-from core.search.store import FileEntry, Row, Snapshot, Store
+from core.search.rows import FileEntry
+from core.search.store import Snapshot, Store
+from core.search.watcher import changes
 from core.types import Document, Hit, Passage
 
-CANDIDATES = 100
-TITLE_BOOST = 0.25
-MAX_TERMS = 64
-_NEAR = 3
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+OnProgress = Callable[[Progress], None]
+
+MEANING_WEIGHT = 0.6
+EMBED_DELAY_S = 2.0
+"""Embedding starts this long after opening: a process that answers one question has left."""
+
+_EMBED_AGAIN_S = 5.0
+_FOLLOW_S = 0.5
+_MIN_EMBEDDED = 0.5
+"""Share of passages with a vector from which meaning is asked."""
 
 
 class DocIndex:
     """A folder's documents, searchable. Implements `core.types.Library`.
 
     `root` is the folder of documents, `data_dir` where indexes are kept, `base_url` a template
-    for public links, `include` glob patterns of further files to read as text.
+    for public links, `include` glob patterns of further files to read as text. `embedder` makes
+    the vectors (default: the model that is installed); `by_words_only` does without.
     """
 
     def __init__(
-        self, root: Path, data_dir: Path, *, base_url: str | None = None, include: str = ""
+        self,
+        root: Path,
+        data_dir: Path,
+        *,
+        base_url: str | None = None,
+        include: str = "",
+        embedder: Embedder | None = None,
+        by_words_only: bool = False,
     ) -> None:
         self._given_root = root
         self._data_dir = data_dir
-        self._base_url = base_url
+        self._links = Links(base_url)
         self._include = include
+        self._embedder = None if by_words_only else embedder or MiniLM()
         self._analyzer = Analyzer()
-        self._stopping = threading.Event()
         self._refreshing = asyncio.Lock()
+        self._stopping = threading.Event()
+        self._closing = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._embedding: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._folder: Folder | None = None
         self._store: Store | None = None
+        self._embeddings: Embeddings | None = None
         self._entries: dict[str, FileEntry] = {}
 
     async def __aenter__(self) -> Self:
@@ -65,15 +93,32 @@ class DocIndex:
     async def open(self) -> None:
         """Open the index of this folder, building or refreshing it where files changed.
 
+        Passages get their vectors in the background; until then they are found by their words.
+
         Raises:
             SearchError: no such folder, nothing readable in it, or no place for the index.
         """
+        self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._open)
         report = await self.refresh()
         if not report.passages and not report.is_follower:
-            raise SearchError(self._nothing_found(report))
+            text = self._nothing_found(report)
+            await self.close()
+            raise SearchError(text)
+        if self._embeddings:
+            self._embedding = asyncio.create_task(self._keep_embedded())
 
-    async def refresh(self, on_progress: Callable[[Progress], None] | None = None) -> IndexReport:
+    async def close(self) -> None:
+        """Stop what is under way and let go of the index."""
+        self._stopping.set()
+        self._closing.set()
+        self._changed.set()
+        if self._embedding:
+            await self._embedding
+        async with self._refreshing:
+            self._store = None
+
+    async def refresh(self, on_progress: OnProgress | None = None) -> IndexReport:
         """Take in what was added, changed or deleted since the last time.
 
         `on_progress` is called in the event loop. Searches meanwhile see the old state.
@@ -81,19 +126,36 @@ class DocIndex:
         Raises:
             SearchError: the folder is gone.
         """
-        loop = asyncio.get_running_loop()
-
-        def tell(progress: Progress) -> None:
-            if on_progress:
-                loop.call_soon_threadsafe(on_progress, progress)
-
         async with self._refreshing:
             folder, opened = self._parts()
-            refresher = Refresher(folder, opened, self._analyzer)
             require_root(folder.root)
-            report = await asyncio.to_thread(refresher.run, self._stopping.is_set, tell)
+            refresher = Refresher(folder, opened, self._analyzer)
+            report = await self._in_thread(refresher.run, on_progress)
             await asyncio.to_thread(self._snapshot)
             return report
+
+    async def embed(self, on_progress: OnProgress | None = None) -> bool:
+        """Give every passage its vector now; whether all have one afterwards.
+
+        When another process is at it, this one waits for it. Progress as in `refresh`.
+        """
+        while self._embeddings and not self._stopping.is_set():
+            snapshot = await asyncio.to_thread(self._snapshot)
+            if await self._in_thread(partial(self._embeddings.fill, snapshot), on_progress):
+                return True
+            if self._embeddings.is_down:
+                return False
+            await asyncio.sleep(_FOLLOW_S)
+        return False
+
+    async def watch(self) -> None:
+        """Follow the folder until cancelled: changes are searchable within two seconds."""
+        folder, _ = self._parts()
+        async for _ in changes(folder.root):
+            try:
+                await self.refresh()
+            except (SearchError, OSError) as err:
+                log.warning("the documents could not be refreshed: %s", err)
 
     async def search(self, query: str, k: int) -> Sequence[Hit]:
         """At most `k` passages, best first; empty when nothing matches."""
@@ -105,13 +167,49 @@ class DocIndex:
         Raises:
             ToolError: no such document, or a path outside the root; the text is for the model.
         """
-        return await asyncio.to_thread(self._read, path, start_line, max_chars)
+        folder, _ = self._parts()
+        await asyncio.to_thread(self._snapshot)
+        return await asyncio.to_thread(
+            reader.read, folder, self._entries, path, start_line, max_chars
+        )
 
-    async def close(self) -> None:
-        """Stop what is under way and let go of the index."""
-        self._stopping.set()
-        async with self._refreshing:
-            self._store = None
+    async def _in_thread(
+        self,
+        work: Callable[[Callable[[], bool], OnProgress], T],
+        on_progress: OnProgress | None,
+    ) -> T:
+        """`work` in a thread, which stops at a safe point when this task is cancelled."""
+        loop = asyncio.get_running_loop()
+        cancelled = threading.Event()
+
+        def tell(progress: Progress) -> None:
+            if on_progress:
+                loop.call_soon_threadsafe(on_progress, progress)
+
+        def should_stop() -> bool:
+            return cancelled.is_set() or self._stopping.is_set()
+
+        running = asyncio.ensure_future(asyncio.to_thread(work, should_stop, tell))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            cancelled.set()
+            # The writer's lock is given back before anyone else is let in.
+            await asyncio.wait([running])
+            raise
+
+    async def _keep_embedded(self) -> None:
+        """Embed what is missing, now and after every change, until the index is closed."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), EMBED_DELAY_S)
+        while self._embeddings and not self._closing.is_set():
+            self._changed.clear()
+            snapshot = await asyncio.to_thread(self._snapshot)
+            is_done = await self._in_thread(partial(self._embeddings.fill, snapshot), None)
+            # Not done: another process is at it, or the model is down; either may change.
+            wait_s = None if is_done else _EMBED_AGAIN_S
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), wait_s)
 
     def _parts(self) -> tuple[Folder, Store]:
         if self._folder is None or self._store is None:
@@ -120,98 +218,61 @@ class DocIndex:
 
     def _open(self) -> None:
         root = require_root(self._given_root)
-        self._folder = Folder(root, documents.SUFFIXES, self._include)
-        versions = f"{store.VERSION}.{documents.VERSION}.{analyzer.VERSION}"
         mark = hashlib.blake2b(str(root).encode(errors="surrogateescape"), digest_size=8)
-        self._store = Store(self._data_dir / "search" / f"{mark.hexdigest()}-{versions}")
+        home = self._data_dir / "search" / mark.hexdigest()
+        versions = f"{store.VERSION}.{documents.VERSION}.{analyzer.VERSION}"
+        self._folder = Folder(root, documents.SUFFIXES, self._include)
+        self._store = Store(home / f"index-{versions}")
         self._entries = self._store.snapshot()[0].entries()
+        if self._embedder:
+            self._embeddings = Embeddings(home, self._embedder)
 
     def _snapshot(self) -> Snapshot:
         _, opened = self._parts()
         snapshot, is_new = opened.snapshot()
         if is_new:
             self._entries = snapshot.entries()
+            if self._loop:
+                self._loop.call_soon_threadsafe(self._changed.set)
         return snapshot
 
     def _search(self, query: str, k: int) -> list[Hit]:
         snapshot = self._snapshot()
-        terms = self._analyzer.terms(query)[:MAX_TERMS]
-        matches = snapshot.by_words(terms, TITLE_BOOST, max(k, CANDIDATES))[: max(k, 0)]
-        rarities = {term: ranking.rarity(snapshot.frequency(term), snapshot.size) for term in terms}
-        hits: list[Hit] = []
-        for match in matches:
-            row = snapshot.fetch(match)
-            tokens = set(self._analyzer.tokens(f"{row.title}\n{row.heading}\n{plain(row.text)}"))
-            share = ranking.coverage(terms, rarities, tokens)
-            is_good = share >= ranking.GOOD_COVERAGE
-            hits.append(Hit(self._passage(row), match.score / matches[0].score, is_good))
-        return hits
+        found = finder.find(query, k, snapshot, self._analyzer, lambda: self._meaning(query))
+        return [
+            Hit(
+                Passage(
+                    row.path,
+                    row.title,
+                    row.heading,
+                    row.text,
+                    row.line,
+                    row.page,
+                    self._links.url(row.path, row.heading, row.line, row.page),
+                ),
+                item.score,
+                item.is_good,
+            )
+            for item in found
+            for row in (item.row,)
+        ]
 
-    def _passage(self, row: Row) -> Passage:
-        return Passage(row.path, row.title, row.heading, row.text, row.line, row.page, None)
-
-    def _read(self, path: str, start_line: int, max_chars: int) -> Document:
-        folder, _ = self._parts()
-        self._snapshot()
-        name = path.strip().removeprefix("./")
-        entry = self._entries.get(name)
-        target = folder.resolve(name) if entry else None
-        if entry is None or target is None:
-            raise ToolError(self._no_such_document(folder, name))
-        if entry.reason:
-            raise ToolError(f"{name} cannot be read: it is {entry.reason}.")
-        try:
-            text = documents.text_of(folder, name, documents.read_bytes(target))
-        except Unreadable as err:
-            raise ToolError(f"{name} cannot be read: it is {err}.") from err
-        return _cut(name, entry.title, text, start_line, max_chars)
-
-    def _no_such_document(self, folder: Folder, path: str) -> str:
-        """Words for the model: what is wrong with `path`, and which documents are like it."""
-        outside = path.startswith(("/", "~", "\\")) or ".." in path.split("/")
-        if not outside and not folder.has_readable_type(path) and folder.resolve(path):
-            return f"{path} is of a type that is not read here. Types read: {folder.types()}."
-        base = path.rsplit("/", 1)[-1].lower()
-        by_name = {known.rsplit("/", 1)[-1].lower(): known for known in sorted(self._entries)}
-        close = difflib.get_close_matches(base, by_name, n=_NEAR, cutoff=0.5)
-        near = [by_name[name] for name in close]
-        text = (
-            f"{path!r} is outside the documents' folder; only documents in it can be read."
-            if outside
-            else f"There is no document {path!r}."
-        )
-        if near:
-            return f"{text} Did you mean: {', '.join(near)}?"
-        some = ", ".join(sorted(self._entries)[:_NEAR])
-        return f"{text} Use a path that search_docs gave, such as: {some}."
+    def _meaning(self, query: str) -> Meaning | None:
+        """The dense side of a question, once enough passages have a vector."""
+        if self._embeddings is None:
+            return None
+        table = self._embeddings.table()
+        passages = sum(entry.passages for entry in self._entries.values())
+        if not len(table) or len(table) < _MIN_EMBEDDED * passages:
+            return None
+        vector = self._embeddings.query(query)
+        return None if vector is None else Meaning(vector, table, MEANING_WEIGHT)
 
     def _nothing_found(self, report: IndexReport) -> str:
         folder, _ = self._parts()
-        text = f"DOCS_PATH has no readable documents: {self._given_root}. Types read: "
-        text += f"{folder.types()}."
+        text = f"DOCS_PATH has no readable documents: {self._given_root}. "
+        text += f"Types read: {folder.types()}."
         if report.skipped:
-            first = "; ".join(f"{item.path}: {item.reason}" for item in report.skipped[:_NEAR])
+            first = "; ".join(f"{item.path}: {item.reason}" for item in report.skipped[:3])
             text += f" Skipped: {first}."
         return text
-
-
-def _cut(path: str, title: str, text: str, start_line: int, max_chars: int) -> Document:
-    """The part of `text` from `start_line` that fits, whole lines where at least one fits."""
-    lines = text.splitlines()
-    if start_line > max(len(lines), 1):
-        raise ToolError(f"{path} has {len(lines)} lines; start_line {start_line} is after its end.")
-    first = max(start_line, 1)
-    taken: list[str] = []
-    size = 0
-    for line in lines[first - 1 :]:
-        if size + len(line) + 1 > max_chars:
-            if not taken:
-                taken.append(line[:max_chars])
-            break
-        taken.append(line)
-        size += len(line) + 1
-    shown = "\n".join(taken)
-    is_cut = first - 1 + len(taken) < len(lines) or (
-        len(taken) == 1 and len(taken[0]) < len(lines[first - 1])
-    )
-    return Document(path, title, shown, first, len(lines), is_cut)

@@ -19,3 +19,25 @@ def coverage(terms: Sequence[str], rarities: Mapping[str, float], tokens: Collec
     total = sum(rarities[term] for term in terms)
     held = sum(rarities[term] for term in terms if term in tokens)
     return held / total if total else 0.0
+
+
+def fuse(lexical: Sequence[float], cosines: Sequence[float | None], weight: float) -> list[float]:
+    """One score from 0 to 1 for each candidate: `weight` on its meaning, the rest on its words.
+
+    Each side is first stretched over the candidates. A passage that has no vector yet is judged
+    by its words alone.
+    """
+    top = max(lexical, default=0.0)
+    known = [cosine for cosine in cosines if cosine is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    scores: list[float] = []
+    for words, cosine in zip(lexical, cosines, strict=True):
+        by_words = words / top if top else 0.0
+        by_meaning = by_words if cosine is None else (cosine - low) / ((high - low) or 1.0)
+        scores.append((1 - weight) * by_words + weight * by_meaning)
+    return scores
+
+
+def is_good(share: float, cosine: float | None) -> bool:
+    """Whether a passage really matches: by `share` of the question's words, or by its sense."""
+    return share >= GOOD_COVERAGE if cosine is None else share + cosine >= 2 * GOOD_COVERAGE

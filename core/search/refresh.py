@@ -14,7 +14,8 @@ from core.search.documents import Unreadable
 from core.search.folder import FileStamp, Folder
 from core.search.markdown import plain
 from core.search.report import IndexReport, Progress, Skipped
-from core.search.store import Busy, Draft, FileEntry, Row, Store, Writer
+from core.search.rows import Draft, FileEntry, Row
+from core.search.store import Busy, Store, Writer
 
 log = logging.getLogger(__name__)
 

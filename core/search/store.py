@@ -16,6 +16,7 @@ import tantivy
 
 from core.errors import SearchError
 from core.search.locks import try_lock
+from core.search.rows import Draft, FileEntry, Row
 
 VERSION = 1
 """Raised when the fields change, so that indexes made before are rebuilt."""
@@ -27,41 +28,6 @@ _MAX_FILES = 10_000_000
 
 class Busy(Exception):
     """Another process is writing."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """A file as indexed. `reason` is why it has no passages; None when it has some."""
-
-    path: str
-    size: int
-    stamp: int
-    fingerprint: str
-    title: str
-    passages: int
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A passage as stored. `key` names its content for the cache of vectors."""
-
-    path: str
-    title: str
-    heading: str
-    text: str
-    line: int
-    page: int | None
-    key: int
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A passage on its way in, with the text of its tokens joined by spaces."""
-
-    row: Row
-    tokens: str
-    title_tokens: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +91,14 @@ class Snapshot:
         document = self._searcher.doc(match.address)
         fields: dict[str, Any] = json.loads(bytes(document.get_first("data") or b"{}"))
         return Row(path=str(document.get_first("path")), key=match.key, **fields)
+
+    def rows(self, keys: Sequence[int]) -> list[Row]:
+        """One passage for each of `keys` that is in this snapshot."""
+        found: list[Row] = []
+        for key in keys:
+            query = tantivy.Query.term_query(self._schema, "key", key)
+            found.extend(self.fetch(match) for match in self._matches(query, 1))
+        return found
 
     def entries(self) -> dict[str, FileEntry]:
         """All files by path."""

@@ -1,0 +1,84 @@
+"""Owns how one question is answered from one state of the index: by words, by meaning, by both.
+
+It must not know files, nor how the index came about. Everything here blocks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.search import ranking
+from core.search.analyzer import Analyzer
+from core.search.markdown import plain
+from core.search.rows import Row
+from core.search.store import Match, Snapshot
+from core.search.vectors import Vector, VectorTable
+
+CANDIDATES = 100
+"""How many passages each side puts forward."""
+
+TITLE_BOOST = 0.25
+MAX_TERMS = 64
+"""Of a pasted log or letter, the first terms alone are searched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage with its score, 0 to 1, and whether it clears the floor."""
+
+    row: Row
+    score: float
+    is_good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The dense side: the question's vector, the passages' vectors, and how far to trust it."""
+
+    vector: Vector
+    table: VectorTable
+    weight: float
+
+
+def find(
+    query: str,
+    k: int,
+    snapshot: Snapshot,
+    analyzer: Analyzer,
+    get_meaning: Callable[[], Meaning | None],
+) -> list[Found]:
+    """At most `k` passages, best first; none that has neither a word nor the sense in common."""
+    terms = analyzer.terms(query)[:MAX_TERMS]
+    if not terms:
+        return []
+    meaning = get_meaning()
+    limit = max(k, CANDIDATES)
+    matches = snapshot.by_words(terms, TITLE_BOOST, limit)
+    lexical = [match.score for match in matches]
+    cosines: list[float | None] = [None] * len(matches)
+    if meaning is not None and len(meaning.table):
+        similar = meaning.table.similar(meaning.vector)
+        near = np.argsort(-similar, kind="stable")[:limit]
+        keys = [int(key) for key in meaning.table.keys[near]]
+        known = {_place(match) for match in matches}
+        nearest = snapshot.by_keys(keys, terms, TITLE_BOOST, 2 * limit)
+        matches += [match for match in nearest if _place(match) not in known]
+        lexical = [match.score for match in matches]
+        rows = meaning.table.find([match.key for match in matches])
+        cosines = [float(similar[row]) if row >= 0 else None for row in rows]
+    weight = meaning.weight if meaning else 0.0
+    scores = ranking.fuse(lexical, cosines, weight)
+    order = sorted(range(len(matches)), key=lambda at: -scores[at])[: max(k, 0)]
+    rarities = {term: ranking.rarity(snapshot.frequency(term), snapshot.size) for term in terms}
+    found: list[Found] = []
+    for at in order:
+        row = snapshot.fetch(matches[at])
+        words = set(analyzer.tokens(f"{row.title}\n{row.heading}\n{plain(row.text)}"))
+        share = ranking.coverage(terms, rarities, words)
+        found.append(Found(row, scores[at], ranking.is_good(share, cosines[at])))
+    return found
+
+
+def _place(match: Match) -> tuple[int, int]:
+    return match.address.segment_ord, match.address.doc

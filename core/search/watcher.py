@@ -1,0 +1,51 @@
+"""Owns when to look at the folder again: as soon as the system tells of a change, and now and then.
+
+It must not know what is done then.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+# The stop event of another async library, which is not installed, has no type.
+from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+
+log = logging.getLogger(__name__)
+
+STEP_MS = 50
+DEBOUNCE_MS = 400
+"""Changes within this time are taken together, however long they go on."""
+
+LOOK_AGAIN_MS = 10_000
+"""Network and bind mounts tell of no change, so the folder is looked at anyway."""
+
+_RETRY_S = 1.0
+
+
+async def changes(root: Path) -> AsyncIterator[None]:
+    """One item for each burst of changes under `root`, or after LOOK_AGAIN_MS without one.
+
+    Goes on when the folder vanishes, and watches the new one when it is back. Ends only by
+    cancellation.
+    """
+    while True:
+        try:
+            before = root.stat().st_ino
+            watched = awatch(
+                root,
+                watch_filter=None,
+                debounce=DEBOUNCE_MS,
+                step=STEP_MS,
+                rust_timeout=LOOK_AGAIN_MS,
+                yield_on_timeout=True,
+                raise_interrupt=False,
+                ignore_permission_denied=True,
+            )
+            async for _ in watched:
+                yield
+                if root.stat().st_ino != before:
+                    break
+        except OSError as err:
+            log.warning("the documents' folder cannot be watched: %s", err.strerror or err)
+            await asyncio.sleep(_RETRY_S)
