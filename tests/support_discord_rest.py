@@ -146,8 +146,11 @@ class Rest(Interactions):
             case ["GET", "applications", _, "commands"]:
                 return w.commands
             case ["PUT", "applications", _, "commands"]:
-                common = {"application_id": w.bot["id"], "version": "1", "nsfw": False}
-                w.commands = [{**c, **common, "id": snowflake()} for c in cast("list[Json]", body)]
+                common = {"application_id": w.bot["id"], "version": "1"}
+                w.commands = [
+                    {"description": "", "nsfw": False, **c, **common, "id": snowflake()}
+                    for c in cast("list[Json]", body)
+                ]
                 return w.commands
             case ["GET", "guilds", gid, "members", uid]:
                 return self._found(w.members.get((gid, uid)), 10007)
@@ -219,6 +222,7 @@ class Rest(Interactions):
         reference = body.get("message_reference")
         self._note_ping(body, is_reply=reference is not None)
         if reference is not None:
+            reference = {k: str(v) if k.endswith("_id") else v for k, v in reference.items()}
             home = w.messages.get(reference.get("channel_id", channel["id"]), {})
             if reference["message_id"] not in home:
                 if reference.get("fail_if_not_exists", True):

@@ -135,6 +135,8 @@ class World:
         if guild is not None:
             made |= {"guild_id": guild["id"], "name": more.get("name", "c"), "position": 0}
             made |= {"permission_overwrites": more.get("permission_overwrites", [])}
+        if kind == VOICE:
+            made |= {"bitrate": 64_000, "user_limit": 0, "rtc_region": None}
         self.channels[made["id"]] = made
         self.messages[made["id"]] = {}
         return made

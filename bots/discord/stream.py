@@ -1,0 +1,79 @@
+"""A text that grows in the background: flushed now and then, never after its feeder fell silent.
+
+It must not know where the text goes.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import discord
+
+log = logging.getLogger(__name__)
+
+FIRST_S = 0.4
+"""How long the first words wait for more, so that a quick answer is one post and no edit."""
+STALE_S = 5.0
+"""Core feeds only while it holds the message; what is older may already be another process's."""
+END_TIMEOUT_S = 30.0
+
+
+class Stream:
+    """Calls `flush` at most every `gap_s` while there is news.
+
+    `is_calling` tells whether a request is on its way, which must not be cut off.
+    """
+
+    def __init__(
+        self, flush: Callable[[], Awaitable[None]], is_calling: Callable[[], bool], gap_s: float
+    ) -> None:
+        self._flush = flush
+        self._is_calling = is_calling
+        self._gap_s = gap_s
+        self._fed_at = time.monotonic()
+        self._is_dirty = False
+        self._task: asyncio.Task[None] | None = None
+        self.closing = asyncio.Event()
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the last news."""
+        return time.monotonic() - self._fed_at
+
+    def feed(self, *, is_news: bool = True) -> None:
+        """There is something to flush, or at least a sign of life."""
+        self._fed_at = time.monotonic()
+        self._is_dirty = self._is_dirty or is_news
+        if self._is_dirty and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._run())
+
+    async def end(self) -> None:
+        """Returns when no flush is under way or will come."""
+        self.closing.set()
+        if self._task is None:
+            return
+        if not self._is_calling():
+            self._task.cancel()
+        await asyncio.wait([self._task], timeout=END_TIMEOUT_S)
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        await self._pause(FIRST_S)
+        while self._is_dirty and not self.closing.is_set():
+            self._is_dirty = False
+            if self.silent_s > STALE_S:
+                return
+            try:
+                await self._flush()
+            except (discord.HTTPException, OSError, TimeoutError) as err:
+                # The end shows all of it; until then the next text tries again.
+                log.info("a text could not be shown yet: %s", type(err).__name__)
+            await self._pause(self._gap_s)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits, but not once the end has come."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.closing.wait()
