@@ -7,7 +7,7 @@ is an event whose consumer keeps it, and a cancellation comes through the clock.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -67,7 +67,7 @@ class Agent:
 
     async def run(
         self, task: Task, clock: RunClock | None = None, resume: RunState | None = None
-    ) -> AsyncIterator[Event | Checkpoint]:
+    ) -> AsyncGenerator[Event | Checkpoint]:
         """The events of one run; the last is RunFinished, whatever happens.
 
         `clock.cancel()` ends it early. `resume` goes on from a checkpoint: usage, turns and time

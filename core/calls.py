@@ -6,6 +6,7 @@ It must not know the model nor when a run ends.
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ MAX_OUTPUT_CHARS = 6_000
 MAX_SUMMARY_CHARS = 120
 MAX_REAL_RUNS = 2
 """A call that failed or timed out may be made once more for real."""
+_NUMBER = re.compile(r"\+?\d(?:[ ().\-/]{0,2}\d){6,}")
+"""A phone or account number, which is nobody else's business."""
 
 
 def signature(call: Mapping[str, Any]) -> str:
@@ -45,10 +48,12 @@ def is_repeated(state: RunState, calls: Sequence[Block]) -> bool:
     )
 
 
-def summary(arguments: Mapping[str, Any]) -> str:
-    """A short, redacted form of a call's arguments, safe to show in a channel."""
-    shown = ", ".join(str(value) for value in arguments.values())
-    return one_line(redact(shown), MAX_SUMMARY_CHARS)
+def summary(tool: Tool | None, arguments: Mapping[str, Any]) -> str:
+    """A short, redacted form of a call's input, safe for everyone in a channel to read."""
+    shown = arguments.get(tool.shown) if tool is not None and tool.shown else None
+    if not isinstance(shown, str):
+        return ""
+    return one_line(_NUMBER.sub("[number]", redact(shown)), MAX_SUMMARY_CHARS)
 
 
 class ToolRunner:
@@ -85,7 +90,7 @@ class ToolRunner:
                     yield ToolFinished(step)
                     continue
                 record.real_runs += 1
-                yield ToolStarted(self._state.turns, str(call["name"]), summary(call["input"]))
+                yield ToolStarted(self._state.turns, str(call["name"]), self._summary(call))
                 running[asyncio.create_task(self._call(call))] = (name, call, loop.time())
             pending = set(running)
             while pending:
@@ -172,7 +177,11 @@ class ToolRunner:
             output=redact(content_text(content)),
             is_error=is_error,
             ms=ms,
+            summary=self._summary(call),
         )
+
+    def _summary(self, call: Block) -> str:
+        return summary(self._tools.get(str(call["name"])), call["input"])
 
     def _content(self, result: ToolResult) -> list[Block]:
         """The blocks that the model gets, cut to MAX_OUTPUT_CHARS in all, and saying so."""

@@ -79,7 +79,7 @@ class RunState:
                 "turns": self.turns,
                 "usage": asdict(self.usage),
                 "cost_usd": self.cost_usd,
-                "steps": [step_to_json(step) for step in self.steps],
+                "steps": [asdict(step) for step in self.steps],
                 "facts_saved": [asdict(change) for change in self.facts_saved],
                 "book": self.book.to_json(),
                 "calls": {name: asdict(call) for name, call in self.calls.items()},
@@ -121,7 +121,7 @@ class CheckpointError(BotError):
 
 
 def step_to_json(step: Step) -> dict[str, Any]:
-    """JSON-safe form of a step: the trace entry of `footnote chat --json`."""
+    """The trace entry of `footnote chat --json`."""
     return {
         "turn": step.turn,
         "tool": step.tool,

@@ -204,7 +204,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One tool call of a run, as the trace shows it. `output` is what the model was given."""
+    """One tool call of a run, as the trace shows it. `output` is what the model was given.
+
+    `summary` is a short, redacted form of the input that everyone in the channel may read.
+    """
 
     turn: int
     tool: str
@@ -212,6 +215,7 @@ class Step:
     output: str
     is_error: bool
     ms: int
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,10 +535,14 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something the model can ask for. `parameters` is a strict JSON schema made from a model."""
+    """Something the model can ask for. `parameters` is a strict JSON schema made from a model.
+
+    `shown` names the one argument that everyone in a channel may read; None: none of them.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     run: Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
     changes_state: bool = False
+    shown: str | None = None

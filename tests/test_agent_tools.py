@@ -295,10 +295,16 @@ async def test_a_run_goes_on_from_any_checkpoint_with_the_same_result() -> None:
         )
 
 
-async def test_what_is_shown_of_a_call_is_short_and_holds_no_secret() -> None:
+async def test_what_is_shown_of_a_call_is_one_short_argument_without_secrets() -> None:
     secret = "sk-ant-" + "api03-" + "Zx9" * 30
-    model = ScriptedModel(Reply(calls=[call("echo", {"words": f"a {secret} b"})]), Reply("Fine."))
-    run, events = await collect(agent_of(model).run(task_for("x")))
-    started = next(event for event in events if isinstance(event, ToolStarted))
-    assert secret not in started.summary + str(run.trace)
-    assert len(started.summary) <= 120
+    query = f"resume {secret} of +49 170 1234567 " + "x" * 200
+    calls = [call("search_docs", {"query": query}), call("echo", {"words": "my diary"})]
+    model = ScriptedModel(Reply(calls=calls), Reply("Fine."))
+    run, events = await collect(agent_of(model).run(task_for("resume")))
+    search, echo = (event.summary for event in events if isinstance(event, ToolStarted))
+    assert "resume" in search
+    assert secret not in search + str(run.trace)
+    assert "1234567" not in search
+    assert len(search) <= 120
+    assert echo == ""  # a tool shows nothing that it does not say is for everyone
+    assert [step.summary for step in run.trace] == [search, echo]

@@ -24,6 +24,7 @@ def define_tool(
     run: Callable[[P, ToolContext], Awaitable[ToolResult]],
     *,
     changes_state: bool = False,
+    shown: str | None = None,
 ) -> Tool:
     """A tool whose schema comes from `parameters` and whose arguments are checked against it.
 
@@ -43,7 +44,7 @@ def define_tool(
         return await run(parsed, context)
 
     schema = _strict(parameters.model_json_schema())
-    return Tool(name, description, schema, checked, changes_state)
+    return Tool(name, description, schema, checked, changes_state, shown)
 
 
 def tool_specs(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:

@@ -45,4 +45,5 @@ def make_read_doc(library: Library) -> Tool:
         "only the team's documents; a path that does not exist is an error that names close ones.",
         ReadDoc,
         run,
+        shown="path",
     )

@@ -59,4 +59,5 @@ def make_remember(memory: Memory) -> Tool:
         Remember,
         run,
         changes_state=True,
+        shown="key",
     )

@@ -40,4 +40,5 @@ def make_search_docs(library: Library, results: int) -> Tool:
         "subject, read more of that document with read_doc.",
         SearchDocs,
         run,
+        shown="query",
     )
