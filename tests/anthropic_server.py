@@ -19,7 +19,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -275,8 +275,12 @@ def _sse(delta: Delta) -> bytes:
     return f"event: {delta.event['type']}\ndata: {json.dumps(delta.event)}\n\n".encode()
 
 
-async def _serve(port: int, replies: list[Answer]) -> None:
-    async with AnthropicServer(port=port) as server:
+async def _serve(port: int, replies: list[Answer], delay_s: float) -> None:
+    def respond(body: Mapping[str, Any]) -> Answer:
+        answer = sensible_model(body)
+        return replace(answer, delay_s=delay_s) if isinstance(answer, Reply) else answer
+
+    async with AnthropicServer(respond, port=port) as server:
         if replies:
             server.script(*replies)
         print(json.dumps({"url": server.url}), flush=True)
@@ -288,9 +292,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A local server of Anthropic's Messages API.")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--script", type=Path, help="a JSON file of replies, in order")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each reply")
     options = parser.parse_args()
+    replies = load(options.script) if options.script else []
     try:
-        asyncio.run(_serve(options.port, load(options.script) if options.script else []))
+        asyncio.run(_serve(options.port, replies, options.delay))
     except KeyboardInterrupt:
         return
 
