@@ -16,7 +16,6 @@ from core.errors import BotError, ConfigError
 
 if TYPE_CHECKING:
     from core.app import App
-
     from core.config import Settings
     from core.types import Adapter
 
@@ -202,15 +201,25 @@ async def watch(link: Link, every_s: float = WATCH_EVERY_S) -> None:
 
 
 async def health(app: "App", link: Link) -> Mapping[str, Any]:
-    """What `/healthz` says: `ok`, the connection, and core's own figures."""
+    """What `/healthz` says: `ok`, Redis, the connection, and what waits in the inbox."""
     try:
         async with asyncio.timeout(HEALTH_TIMEOUT_S):
             core = dict(await app.health())
+            stocks = [
+                await app.backlog(link.adapter.platform, workspace).stats()
+                for workspace in link.adapter.workspaces
+            ]
             is_alive = await link.is_alive()
     except (BotError, TimeoutError):
         return {"ok": False, "redis": False}
-    is_ok = is_alive and bool(core.get("redis", True)) and bool(core.get("ok", True))
-    return {**core, "ok": is_ok, link.adapter.platform: is_alive}
+    return {
+        **core,
+        "ok": is_alive and bool(core.get("redis")),
+        link.adapter.platform: is_alive,
+        "waiting": sum(stock.depth for stock in stocks),
+        "oldest_age_s": max((round(stock.oldest_age_s, 1) for stock in stocks), default=0.0),
+        "dead_letters": sum(stock.dead for stock in stocks),
+    }
 
 
 @asynccontextmanager

@@ -131,16 +131,28 @@ def take_part(text: str, limit: int, size: Size = len, minimum: int = 0) -> Part
     return Part(_head(text, cut), opener + rest if is_left else "", len(opener) if is_left else 0)
 
 
+def cut_part(text: str, at: int) -> Part:
+    """`text` cut exactly at `at`, whatever stands there; an open fence is closed and reopened."""
+    state = _state_at(text[:at])
+    cut = _Cut(at, _HARD, state.closer, state.opener if state.mark else "")
+    return Part(_head(text, cut), cut.opener + text[at:], len(cut.opener))
+
+
 def close_fence(text: str) -> str:
     """`text`, with a line that closes its last fence where that is open."""
+    state = _state_at(text)
+    if not state.mark:
+        return text
+    return text + ("" if text.endswith("\n") else "\n") + state.closer
+
+
+def _state_at(text: str) -> _State:
     state = _State()
     before = ""
     for line in text.split("\n"):
         state.read(line, before)
         before = line
-    if not state.mark:
-        return text
-    return text + ("" if text.endswith("\n") else "\n") + state.closer
+    return state
 
 
 def _head(text: str, cut: _Cut) -> str:

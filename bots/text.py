@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, cast, get_args
 
-from bots.split import Part, close_fence, split_markdown, take_part, utf8_bytes
+from bots.split import Part, close_fence, cut_part, split_markdown, take_part, utf8_bytes
 from core.types import Run, Source, Step, StopReason
 
 __all__ = [
     "Command",
     "Part",
     "close_fence",
+    "cut_part",
     "defuse_discord",
     "defuse_slack",
     "footer",

@@ -1,0 +1,1 @@
+"""Footnote in Slack: Socket Mode or HTTP, streamed answers in threads, private memory commands."""

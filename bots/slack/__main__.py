@@ -1,0 +1,8 @@
+"""`python -m bots.slack`: the Slack process, configured by the environment and `.env`."""
+
+import sys
+
+from bots.slack.app import main
+
+if __name__ == "__main__":
+    sys.exit(main())
