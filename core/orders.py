@@ -20,8 +20,8 @@ _ORDERS = (
     r"\b(?:ignore|disregard|forget|override|bypass|overlook)\s(?:all|any|the|your|every|everything"
     r"|previous|prior|earlier|above|these|those|this|that|what|system|safety|instructions?|rules?)\b",
     r"\bfrom (?:now|here|this (?:point|moment)) on\b|\bfrom this (?:point|moment)\b|\bhenceforth\b",
-    r"\byou (?:must|should|shall|will|have to|need to|ought to|are (?:now|to|not|allowed)|may not"
-    r"|can(?:not)?|are an? )",
+    r"\byou (?:must|should|shall|will|have to|need to|ought to|are|may not"
+    r"|can(?:not)?)\b",
     r"\b(?:do not|don't|dont|never|must not) (?:ever )?(?:tell|reveal|mention|answer|say|ask|warn"
     r"|cite|refuse|disclose|show|trust|use|follow|obey|inform|verify|check)\b",
     r"\b(?:act|behave|respond|reply|answer) as\b|\bpretend (?:to|that|you)\b|\brole-?play\b",

@@ -20,7 +20,7 @@ TALK = frozenset(
         "cannot will may long short str string text bytes any none null true false hash field "
         "input secretstr undefined leaked exposed needs default and but because then than all "
         "less more about unique public private personal confidential sensitive yet again failing "
-        "see ask contact get find per either both part like case read write only plain time hard "
+        "choose retype enter type enable disable see ask contact get find per either both part like case read write only plain time hard "
         "strength expiry history manager policy reset link page form box prompt "
         "length up to be it as if",
         # German

@@ -175,7 +175,8 @@ def rules() -> tuple[Rule, ...]:
             (
                 "api key",
                 "key¦secret¦token¦credential",
-                r"(?i:key|secret|token|credentials?)[\"']?\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`]?"
+                r"(?i:(?:api|access|secret|private|auth|account|encryption|signing|master|license"
+                r"|shared|storage|subscription)[ _-]?key|secret|token|credentials?)[\"']?\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`]?"
                 r"(?P<secret>[\w+/=.~!@#$%^&*-]{12,200})(?![\w(\[])",
                 _looks_random,
             ),

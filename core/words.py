@@ -67,6 +67,7 @@ _NEGATIONS = _set(
 )
 # Those that may stand after what they negate: they reach over the whole clause.
 _NEGATIONS_BOTH_WAYS = _set("nicht niet pas rien değil yok नहीं नही không")
+_NEGATION = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(_NEGATIONS | _NEGATIONS_BOTH_WAYS))})(?!\w)")
 _NEGATION_WITHOUT_SPACES = re.compile(
     "不|没|沒|无|無|未|别|別|勿|ない|ません|なく|않|못|없|아니|ไม่|(?<![가-힣])안(?![가-힣])"
 )
@@ -125,8 +126,9 @@ def own_words(text: str) -> str:
 @cache
 def _quotations() -> re.Pattern[str]:
     # Opening and closing marks differ, or stand at the edge of a word; each is bounded.
-    pairs = ("“”", "„“", "„”", "«»", "»«", "‹›", "「」", "『』", "《》", "‘’", "‚‘")
-    marks = [rf"{a}[^{a}{b}]{{1,4000}}{b}(?!\w)" for a, b in pairs]
+    pairs = ("“”", "„“", "„”", "«»", "»«", "‹›", "「」", "『』", "《》")
+    marks = [rf"{a}[^{a}{b}]{{1,4000}}{b}" for a, b in pairs]
+    marks.append(r"[‘‚](?:[^‘’\n]|’(?=\w)){1,400}[’‘](?!\w)")
     marks.append(r'(?<!\w)"(?=\S)[^"]{1,4000}"(?!\w)')
     marks.append(r"(?<!\w)'(?=\S)(?:[^'\n]|'(?=\w)){1,400}'(?!\w)")
     return re.compile("|".join(marks))
@@ -151,7 +153,7 @@ def normalised(text: str) -> str:
 
 def has_negation(text: str) -> bool:
     """Whether a word of `text` negates."""
-    return any(token in _NEGATIONS or token in _NEGATIONS_BOTH_WAYS for token in text.split())
+    return _NEGATION.search(text) is not None
 
 
 def supported_by(value: str, user_texts: Sequence[str]) -> bool:
@@ -161,6 +163,8 @@ def supported_by(value: str, user_texts: Sequence[str]) -> bool:
     a content word is not supported.
     """
     wanted = list(_terms(value))
+    if has_negation(normalised(value)) and not any(is_negated for _, is_negated in wanted):
+        return False  # "tea, not": it negates, and nobody can say what
     return any(_is_in(wanted, own_words(text)) for text in user_texts)
 
 
@@ -176,6 +180,10 @@ def _is_in(wanted: Sequence[_Term], text: str) -> bool:
     if not any(word[0].isalnum() for word, _ in content):
         return False
     forms = {(form, is_negated) for word, is_negated in said for form in _forms(word)}
+    # A value may be a single character of a script without spaces, such as 猫.
+    forms |= {
+        (("", char), is_negated) for word, is_negated in said if _is_unspaced(word) for char in word
+    }
     return all(
         any((form, is_negated) in forms for form in _forms(word)) for word, is_negated in content
     )
@@ -233,13 +241,15 @@ def _polarised(clause: Sequence[str]) -> Iterator[_Term]:
         if word in _NEGATIONS or word in _NEGATIONS_BOTH_WAYS:
             continue
         is_negated = is_all or at > first
-        if re.match(f"[{_UNSPACED}]", word) is None:
-            yield word, is_negated
+        if len(word) > 2 and _is_unspaced(word):
+            for start in range(len(word) - 1):
+                yield word[start : start + 2], is_negated
         else:
-            for size in (1, 2):
-                for start in range(len(word) - size + 1):
-                    if size == 2 or len(word) == 1:
-                        yield word[start : start + size], is_negated
+            yield word, is_negated
+
+
+def _is_unspaced(word: str) -> bool:
+    return re.match(f"[{_UNSPACED}]", word) is not None
 
 
 @lru_cache(maxsize=8192)
