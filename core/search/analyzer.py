@@ -133,7 +133,8 @@ class Analyzer:
 
     def _forms(self, part: str) -> tuple[str, ...]:
         """A part as it is matched: stemmed and without marks, and as written if it had any."""
-        lower = part.casefold()
+        # In Russian ё is mostly written е, which is no other spelling.
+        lower = part.casefold().replace("ё", "е")
         if lower in STOP_WORDS and not (len(part) > 1 and part.isupper()):
             return ()
         plain = _without_marks(lower)
@@ -171,10 +172,10 @@ def _camel_parts(piece: str) -> list[str]:
 
 
 def _without_marks(word: str) -> str:
-    """`word` without diacritics. Cyrillic keeps them: й is a letter of its own; ё is written е."""
+    """`word` without diacritics. Cyrillic keeps them: й is a letter of its own."""
     if word.isascii():
         return word
     if word[0] > "ʯ" and not "Ͱ" <= word[0] <= "Ͽ":
-        return word.replace("ё", "е")
+        return word
     split = unicodedata.normalize("NFD", word.translate(_FOLD))
     return "".join(char for char in split if not unicodedata.combining(char)) or word

@@ -8,21 +8,20 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from core.search.folder import Folder
+from core.search import formats
+from core.search.formats import Content, Unreadable
 from core.search.markdown import cut_markdown
 from core.search.pieces import Outline, cut_text
 
-VERSION = 1
+VERSION = 2
 """Raised when the same file gives other passages, so that indexes made before are rebuilt."""
 
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 TEXT_SUFFIXES = frozenset({".txt", ".text"})
-SUFFIXES = MARKDOWN_SUFFIXES | TEXT_SUFFIXES
-MAX_FILE_BYTES = 20_000_000
-
-
-class Unreadable(Exception):
-    """A file cannot be made searchable; the text is the reason, a short phrase for people."""
+HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+SUFFIXES = MARKDOWN_SUFFIXES | TEXT_SUFFIXES | HTML_SUFFIXES | {".pdf", ".docx"}
+MAX_FILE_BYTES = 50_000_000
+MAX_TEXT_BYTES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A document's title, its parts, and the fingerprint of the bytes they came from."""
+    """A document's title and its parts."""
 
     title: str
     parts: tuple[Part, ...]
-    fingerprint: str
 
 
 def fingerprint(data: bytes) -> str:
@@ -55,52 +53,60 @@ def read_bytes(file: Path) -> bytes:
     Raises:
         Unreadable: empty, too large, or the system refuses.
     """
+    is_binary = file.suffix.lower() in (".pdf", ".docx")
+    limit = MAX_FILE_BYTES if is_binary else MAX_TEXT_BYTES
     try:
-        if file.stat().st_size > MAX_FILE_BYTES:
-            raise Unreadable(f"too large (over {MAX_FILE_BYTES // 1_000_000} MB)")
-        data = file.read_bytes()
+        with file.open("rb") as opened:
+            # One byte more than allowed, so that a file that grows meanwhile is noticed too.
+            data = opened.read(limit + 1)
     except OSError as err:
         raise Unreadable(f"cannot be read: {(err.strerror or 'unknown fault').lower()}") from err
-    if not data.strip():
+    if len(data) > limit:
+        raise Unreadable(f"too large (over {limit // 1_000_000} MB)")
+    if not data.strip(b" \t\r\n\xef\xbb\xbf"):
         raise Unreadable("empty")
     return data
 
 
-def decode(data: bytes) -> str:
-    """Text of `data`.
-
-    Raises:
-        Unreadable: it is not text.
-    """
-    if b"\x00" in data:
-        raise Unreadable("binary")
-    return data.decode("utf-8-sig", errors="replace")
-
-
-def text_of(folder: Folder, path: str, data: bytes) -> str:
-    """The whole text of a file, as `read` shows it.
+def content_of(path: str, data: bytes) -> Content:
+    """The whole text of a file of this name.
 
     Raises:
         Unreadable: there is none.
     """
-    del folder, path
-    return decode(data)
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix == ".pdf":
+        return formats.from_pdf(data)
+    if suffix == ".docx":
+        return formats.from_docx(data)
+    if suffix in HTML_SUFFIXES:
+        return formats.from_html(data)
+    return Content(formats.decode(data), is_markdown=suffix in MARKDOWN_SUFFIXES)
 
 
-def parse(folder: Folder, path: str, data: bytes) -> Parsed:
+def parse(path: str, data: bytes) -> Parsed:
     """What the file `path` with the content `data` says.
 
     Raises:
         Unreadable: nothing that could be searched.
     """
-    text = text_of(folder, path, data)
-    is_markdown = PurePosixPath(path).suffix.lower() in MARKDOWN_SUFFIXES
-    outline: Outline = cut_markdown(text) if is_markdown else cut_text(text)
-    title = outline.title or title_of(path)
-    parts = tuple(Part(piece.heading, piece.text, piece.line) for piece in outline.pieces)
+    content = content_of(path, data)
+    title = content.title
+    parts: list[Part] = []
+    if content.pages:
+        for page in content.pages:
+            pieces = cut_text(page.text, page.line).pieces
+            parts += [Part("", piece.text, piece.line, page.number) for piece in pieces]
+    else:
+        outline: Outline = (
+            cut_markdown(content.text) if content.is_markdown else cut_text(content.text)
+        )
+        # A web page's own heading is better than its window title, which names the site too.
+        title = outline.title or title
+        parts += [Part(piece.heading, piece.text, piece.line) for piece in outline.pieces]
     if not parts:
         raise Unreadable("empty")
-    return Parsed(title, parts, fingerprint(data))
+    return Parsed(title or title_of(path), tuple(parts))
 
 
 def title_of(path: str) -> str:

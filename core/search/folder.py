@@ -104,6 +104,10 @@ class Folder:
                 if entry.name.startswith(".") or entry.name in IGNORED_FOLDERS:
                     continue
                 path = prefix + entry.name
+                if not _is_utf8(path):
+                    shown = path.encode(errors="replace").decode()
+                    skipped.append(Skipped(shown, "a name that is not UTF-8"))
+                    continue
                 try:
                     if entry.is_symlink():
                         links.append((path, Path(entry.path)))
@@ -151,6 +155,14 @@ class Folder:
         except (OSError, RuntimeError, ValueError):
             return None
         return target if target.is_relative_to(self.root) and target.is_file() else None
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _why(err: OSError) -> str:

@@ -50,7 +50,7 @@ class Links:
             line=line,
             page=page or "",
         )
-        if page and path.lower().endswith(".pdf") and "#" not in link:
+        if page and link.lower().endswith(".pdf"):
             link = f"{link}#page={page}"
         return link.rstrip("#")
 

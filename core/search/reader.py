@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from core.errors import ToolError
 from core.search import documents
-from core.search.documents import Unreadable
 from core.search.folder import Folder
+from core.search.formats import Unreadable
 from core.search.rows import FileEntry
 from core.types import Document
 
@@ -34,7 +34,7 @@ def read(
     if entry.reason:
         raise ToolError(f"{name} cannot be read: {entry.reason}.")
     try:
-        text = documents.text_of(folder, name, documents.read_bytes(target))
+        text = documents.content_of(name, documents.read_bytes(target)).text
     except Unreadable as err:
         raise ToolError(f"{name} cannot be read: {err}.") from err
     return _cut(name, entry.title, text, start_line, max_chars)

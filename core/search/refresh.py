@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 from core.search import documents
 from core.search.analyzer import Analyzer
-from core.search.documents import Unreadable
 from core.search.folder import FileStamp, Folder
+from core.search.formats import Unreadable
 from core.search.markdown import plain
 from core.search.report import IndexReport, Progress, Skipped
 from core.search.rows import Draft, FileEntry, Row
@@ -124,10 +124,14 @@ class Refresher:
                 if entry != before:
                     writer.touch(entry)
                 return entry, False
-            parsed = documents.parse(self._folder, file.path, data)
+            parsed = documents.parse(file.path, data)
             title, parts = parsed.title, parsed.parts
         except Unreadable as err:
             reason = str(err)
+        except Exception:
+            # A fault of ours in one file must not keep the others from being found.
+            log.exception("could not read %s", file.path)
+            reason = "could not be read (see the log)"
         entry = FileEntry(file.path, file.size, file.stamp, mark, title, len(parts), reason)
         if entry != before:
             writer.add(entry, (self._draft(file.path, title, part) for part in parts))
