@@ -4,11 +4,19 @@ It must not write: a turn is appended in the one call that makes its run answere
 Secrets are redacted by the caller.
 """
 
+import json
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from core.store import Store
 from core.types import Conversation
+
+MAX_TURNS = 100
+"""As many turns of a conversation are kept; the token limit of a prompt is far below."""
+
+_TURN_TOKENS = 8
+"""What a turn costs beside its text: roles and the author's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +30,53 @@ class Turn:
     run_id: str
     at: float
 
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes in a prompt."""
+        return _TURN_TOKENS + estimate_tokens(self.text) + estimate_tokens(self.answer)
+
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens `text` has: a quarter per character, one per CJK character."""
-    raise NotImplementedError
+    """About how many tokens `text` has: a quarter per character, one per CJK character.
+
+    Rounded up. It errs on the high side for English prose, so a limit holds.
+    """
+    wide = 0 if text.isascii() else sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return wide + (len(text) - wide + 3) // 4
 
 
 def trim(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
     """The newest whole turns within `max_tokens`, oldest first; the newest one always stays."""
-    raise NotImplementedError
+    kept: list[Turn] = []
+    left = max_tokens
+    for turn in reversed(turns):
+        left -= turn.tokens
+        if kept and left < 0:
+            break
+        kept.append(turn)
+    return kept[::-1]
+
+
+def turn_to_json(turn: Turn) -> str:
+    """A turn as it is kept."""
+    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
+
+
+def turn_from_json(raw: str | bytes) -> Turn:
+    """The inverse of `turn_to_json`."""
+    return Turn(**json.loads(raw))
 
 
 class History:
     """Reads transcripts."""
 
     def __init__(self, store: Store) -> None:
-        raise NotImplementedError
+        self._store = store
 
     async def read(self, conversation: Conversation, max_tokens: int) -> list[Turn]:
-        """The conversation's newest turns within `max_tokens`, oldest first. Raises StoreError."""
-        raise NotImplementedError
+        """The conversation's newest turns within `max_tokens`, oldest first. Raises StoreError.
+
+        `conversation` may be named by an alias.
+        """
+        items = await self._store.run("history", conversation.tag, conversation.key)
+        return trim([turn_from_json(item) for item in items], max_tokens)
