@@ -34,6 +34,7 @@ _PREFIXES: Mapping[str, str] = {
     "act": "act",
     "ready": "ready",
     "dead": "dead",
+    "workers": "workers",
 }
 
 LUA_KEYS = "\n".join(
@@ -67,15 +68,16 @@ def _key(tag: str, name: str, rest: str = "") -> str:
 
 
 def seen(conversation: Conversation, message_id: str) -> str:
-    """String "1": this message was accepted. TTL: 1 hour. Writer: accept."""
+    """String, the conversation's key: this message was accepted. TTL: 1 hour. Writer: accept."""
     return _key(conversation.tag, "seen", escape_id(message_id))
 
 
 def inbox(conversation: Conversation) -> str:
     """List of queued messages, oldest first; the head is the one being answered.
 
-    An item is JSON: [accepted at in ms, message id, user, session key, message]. TTL: none.
-    Writers: accept (right), done and fail (left), retry of a dead letter (right).
+    An item is two lines of JSON: [accepted at in ms, message id, user, session key], and the
+    message. TTL: none. Writers: accept (right), delivered and fail (left), retry of a dead letter
+    (right), withdraw.
     """
     return _key(conversation.tag, "inbox", conversation.key)
 
@@ -83,7 +85,7 @@ def inbox(conversation: Conversation) -> str:
 def act(tag: str) -> str:
     """Hash of conversation key → entry id on the ready stream: who is waiting or being answered.
 
-    TTL: none. Writers: accept, done, fail, release, repair.
+    TTL: none. Writers: accept, delivered, fail, release, repair.
     """
     return _key(tag, "act")
 
@@ -91,7 +93,7 @@ def act(tag: str) -> str:
 def ready(tag: str) -> str:
     """Stream, group `workers`: one entry {c: conversation key} for each field of `act`.
 
-    TTL: none. Writers: accept, done, fail, release, repair; entries are deleted when done.
+    TTL: none. Writers: accept, delivered, fail, release, repair; entries are deleted when done.
     """
     return _key(tag, "ready")
 
@@ -117,13 +119,13 @@ def dead(tag: str) -> str:
     return _key(tag, "dead")
 
 
-def presence(platform: str, workspace: str) -> str:
+def workers(platform: str, workspace: str) -> str:
     """Sorted set of consumer → last sign of life (ms, the server's clock).
 
     The one key outside the partitions: a process reads it to learn that another died, so that idle
     processes need not sweep every partition. TTL: none. Writer: each worker process.
     """
-    return f"{{{escape_id(platform)}/{escape_id(workspace)}}}:workers"
+    return _key(f"{escape_id(platform)}/{escape_id(workspace)}", "workers")
 
 
 # Conversations ------------------------------------------------------------------------------------

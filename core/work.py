@@ -17,6 +17,7 @@ MAX_TRIES = 3
 Phase = Literal["running", "answered"]
 Outcome = Literal["queued", "duplicate", "muted", "not_engaged"]
 CancelOutcome = Literal["cancelled", "not_asker", "nothing"]
+WithdrawOutcome = Literal["withdrawn", "cancelled", "nothing"]
 SaveOutcome = Literal["saved", "forgotten"]
 
 

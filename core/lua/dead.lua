@@ -1,0 +1,2 @@
+-- → {letter, …}
+return redis.call('HVALS', K.dead)

@@ -1,0 +1,83 @@
+"""The forms that messages have in Redis, and how a worker's reply becomes a Taken.
+
+It must not talk to Redis.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, cast
+from urllib.parse import unquote
+
+from core.history import turn_from_json
+from core.memory import facts_from_reply
+from core.types import Author, ContextText, Conversation, Message, Session
+from core.work import DeadLetter, Phase, Taken
+
+
+def message_to_json(message: Message) -> str:
+    """One line of JSON."""
+    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":"))
+
+
+def message_from_json(raw: str | bytes) -> Message:
+    """The inverse of `message_to_json`."""
+    data: dict[str, Any] = json.loads(raw)
+    data["conversation"] = Conversation(**data["conversation"])
+    data["session"] = Session(**data["session"])
+    data["author"] = Author(**data["author"])
+    data["context"] = tuple(ContextText(**text) for text in data["context"])
+    return Message(**data)
+
+
+def item_parts(message: Message) -> tuple[str, str]:
+    """What an inbox item is made of: its first line but for the time, and the message."""
+    names = [message.id, message.session.user, message.session.key]
+    return json.dumps(names, ensure_ascii=False)[1:], message_to_json(message)
+
+
+def message_from_item(item: bytes, conversation: str) -> Message:
+    """The message of an inbox item, in the conversation (its key) that it belongs to."""
+    message = message_from_json(item.split(b"\n", 1)[1])
+    channel, _, thread = conversation.partition("/")
+    where = replace(message.conversation, channel=unquote(channel), thread=unquote(thread))
+    return replace(message, conversation=where)
+
+
+def taken_from_reply(head: Sequence[Any]) -> Taken | None:
+    """A head as the scripts return it; None for one that is empty or lost."""
+    if head[0] != b"item":
+        return None
+    _, conversation, entry, lease, item, run, facts, turns, notes = head
+    run_id, phase, attempts, elapsed, epoch, cancel, checkpoint, ref, final = (
+        value.decode() for value in run
+    )
+    return Taken(
+        message=message_from_item(item, conversation.decode()),
+        run_id=run_id,
+        phase=cast("Phase", phase),
+        checkpoint=checkpoint or None,
+        ref=cast("Mapping[str, Any]", json.loads(ref)) if ref else None,
+        final=final or None,
+        attempts=int(attempts),
+        elapsed_ms=int(elapsed),
+        is_cancelled=bool(cancel),
+        epoch=int(epoch),
+        facts=facts_from_reply(facts),
+        turns=tuple(turn_from_json(turn) for turn in turns),
+        notes=tuple(ContextText(*json.loads(note)) for note in notes),
+        entry=entry.decode(),
+        lease=lease.decode(),
+    )
+
+
+def letter_from_json(raw: bytes) -> DeadLetter:
+    """A dead letter as it is kept."""
+    data = json.loads(raw)
+    return DeadLetter(
+        id=data["id"],
+        at=data["at"] / 1000,
+        reason=data["reason"],
+        attempts=data["attempts"],
+        message=message_from_item(data["item"].encode(), data["conversation"]),
+    )
