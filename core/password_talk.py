@@ -20,9 +20,10 @@ TALK = frozenset(
         "cannot will may long short str string text bytes any none null true false hash field "
         "input secretstr undefined leaked exposed needs default and but because then than all "
         "less more about unique public private personal confidential sensitive yet again failing "
-        "choose retype enter type enable disable see ask contact get find per either both part like case read write only plain time hard "
+        "choose retype enter type enable disable see ask contact get find per either "
+        "both part like case read write only plain time hard "
         "strength expiry history manager policy reset link page form box prompt "
-        "length up to be it as if",
+        "length up to be it as if raise return pass print yield throw",
         # German
         "falsch richtig nicht abgelaufen sicher unsicher erforderlich leer gespeichert geändert "
         "vergessen weg das ein eine der die den auf bei schon noch sehr gut schlecht immer nie "
@@ -49,6 +50,11 @@ TALK = frozenset(
     )
     for word in words.split()
 )
+
+PLACEHOLDERS = frozenset(
+    ("string", "text", "password", "str", "bytes", "null", "none", "true", "false", "required")
+)
+"""Those that stand in quotation marks where code describes a password and does not give it."""
 
 UNITS = re.compile(
     r"(?:characters?|chars?|digits?|bits?|bytes?|days?|words?|letters?|minutes?|hours?|months?"

@@ -12,14 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from core.password_talk import FUNCTION_WORDS, TALK, UNITS
+from core.password_talk import FUNCTION_WORDS, PLACEHOLDERS, TALK, UNITS
 
 # Where to look (a part of the name, in lower case), the names of a password in a language, and
 # the verbs that may follow them.
 _LANGUAGES = (
-    ("pass¦pw", r"pass ?word|passwd|pass ?phrase|pass ?code|\bpwd|\bpw", "is|was|will be"),
+    (
+        "pass¦pw¦wifi¦wi-fi¦wlan",
+        r"pass ?word|passwd|pass ?phrase|pass ?code|\bpwd|\bpw|(?:wi-?fi|wlan)[ -](?:key|code)",
+        "is|was|will be|ist|lautet|est|c['’]est|es|è|é|jest",
+    ),
     ("wort¦code", r"passwort|kennwort|zugangscode", "ist|lautet|war"),
-    ("mot de¦mdp", r"mot de passe|\bmdp", "est|était"),
+    ("mot de¦mdp", r"mot de passe|\bmdp", "est|c['’]est|était"),
     ("contrase", r"contrase[ñn]a", "es|era"),
     ("senha¦palavra", r"\bsenha|palavra[- ]passe", "é|e|era"),
     ("parola", r"parola d['’]ordine", "è|e|era"),
@@ -46,20 +50,22 @@ _UNSPACED = "密码|密碼|口令|パスワード|비밀번호|암호|รหั�
 _PIN = (
     r"\b(?:pin(?:[ -]?(?:code|number|nummer|kod))?|pincode|otp|geheimzahl|code pin"
     r"|código pin|пин(?:-?код)?|(?:security|verification|one[- ]time|login|2fa|access|door|alarm"
-    r"|gate|entry) code)\b"
+    r"|gate|entry|safe) code|code for the (?:alarm|door|gate|safe|lock|phone|card))\b#?"
 )
 _FOR = (
     r"(?:\s{1,3}(?:for|to|of|on|at|i use|we use|für|zum|zur|vom|von|du|de|para|do|da|per|del|pour"
     r"|voor|van|от|для|till|til)(?:\s{1,3}[\w'’.@-]{1,30}){1,4}?)?"
 )
 _SEPARATOR = r"\s{0,3}(?::=|->|=>|→|[:=：>])\*{0,2}\s{0,3}(?:is\s{1,3})?|\s{1,3}[–—-]\s{1,3}"
-_STILL = r"(?:\s{1,3}(?:still|now|just|simply|jetzt|noch))?\s{0,3}:?\s{1,3}"
+_STILL = r"(?:\s{1,3}(?:still|now|just|simply|jetzt|noch))?\s{0,3}[:–—-]?\s{1,3}"
 _VALUE = (
     r"\*{0,2}(?P<secret>\"[^\"\n]{3,80}\"|“[^”\n]{3,80}”|'[^'\n]{3,80}'|`[^`\n]{3,80}`"
     r"|[^\s,;\"“”`<]{3,100})"
 )
 _WITH_DIGIT = r"(?P<secret>(?=\S{0,60}\d)[^\s,;:=()\"<>]{4,60})(?![^\s,;.])"
-_DIGITS = r"(?P<secret>\d{4,8}|\d{2}[ -]\d{2}(?:[ -]\d{2})?)(?![0-9A-Za-z_%]|[.,-]\d)"
+_DIGITS = (
+    r"#?(?P<secret>\d{4,8}|\d(?: \d){3,5}|\d{2}[ -]\d{2}(?:[ -]\d{2})?)(?![0-9A-Za-z_%]|[.,-]\d)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,18 @@ def _forms() -> tuple[_Form, ...]:
             "cvv¦cvc",
             rf"\b(?:cvv2?|cvc2?)\b(?:{_SEPARATOR}|{pins}|\s{{1,3}})(?P<secret>\d{{3,4}})(?!\w)",
         ),
+        _form(
+            "password",
+            "credentials",
+            rf"\bcredentials(?:{_SEPARATOR}|\s{{1,3}}are{_STILL})"
+            rf"[\w.@+-]{{2,40}} ?[/:] ?{_WITH_DIGIT}",
+            needs_digit=True,
+        ),
+        _form(
+            "password",
+            "парол",
+            r"(?:мой|твой|наш|новый)\s{1,3}пароль\s{1,3}(?P<secret>[!-~]{4,60})(?![^\n.,;])",
+        ),
         _form("pin", "暗証番号¦pin码", rf"(?:暗証番号|pin码)\s?(?:是|は|:|：)\s?{_DIGITS}"),
     )
 
@@ -119,8 +137,8 @@ def _forms() -> tuple[_Form, ...]:
 @cache
 def _mine() -> re.Pattern[str]:
     return re.compile(
-        r"\s{1,3}is\s{1,3}(?:my|the|our)(?:\s{1,3}\w{1,20}){0,2}?\s{1,3}"
-        r"(?:password|passcode|passphrase|(?P<pin>pin))\b(?!\s{1,3}\w{1,20}ed\b)",
+        r"\s{1,3}(?:is|as)\s{1,3}(?:my|the|our|your)(?:\s{1,3}\w{1,20}){0,2}?\s{1,3}"
+        r"(?:password|passcode|passphrase|(?P<pin>pin))(?=\s{0,3}(?:$|[.,;!?)\n]|(?:for|to|of|and|but|so|on|at)\b))",
         re.IGNORECASE,
     )
 
@@ -161,6 +179,8 @@ def _is_secret(value: str, rest: str, *, needs_digit: bool) -> bool:
     if len(bare) < 3 or _CODE.fullmatch(bare) or (needs_digit and not re.search(r"\d", bare)):
         return False
     word = re.sub(r"['’]\w{1,2}$", "", bare).casefold()
+    if is_quoted and word in TALK and word not in PLACEHOLDERS:
+        return True
     if word in TALK:
         # "correct horse battery staple" is no talk.
         return (

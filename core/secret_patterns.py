@@ -156,7 +156,7 @@ def rules() -> tuple[Rule, ...]:
                 "password in a url",
                 "://",
                 r"(?<![A-Za-z])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>]{0,80}:"
-                r"(?P<secret>[^\s/@\"'<>]{1,200})@(?=[\w.\[-])",
+                r"(?P<secret>[^\s/\"'<>]{1,200})@(?=[\w.\[-])",
                 _is_no_placeholder,
             ),
             (
@@ -176,8 +176,9 @@ def rules() -> tuple[Rule, ...]:
                 "api key",
                 "key¦secret¦token¦credential",
                 r"(?i:(?:api|access|secret|private|auth|account|encryption|signing|master|license"
-                r"|shared|storage|subscription)[ _-]?key|secret|token|credentials?)[\"']?\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`]?"
-                r"(?P<secret>[\w+/=.~!@#$%^&*-]{12,200})(?![\w(\[])",
+                r"|shared|storage|subscription)[ _-]?key|secret|token|credentials?)[\"']?"
+                r"\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`]?"
+                r"(?P<secret>[\w+/=.~!@#$%^&*-]{10,200})(?![\w(\[])",
                 _looks_random,
             ),
             (

@@ -51,7 +51,8 @@ def test_a_secret_is_found_and_does_not_survive(line: Line) -> None:
     assert [secret.kind for secret in found] == [line.kind]
     redacted = redact(line.text)
     assert f"[redacted: {line.kind}]" in redacted
-    assert line.text[found[0].start : found[0].end] not in redacted
+    secret = line.text[found[0].start : found[0].end]
+    assert redacted.count(secret) < line.text.count(secret)
 
 
 @pytest.mark.parametrize("line", HARMLESS, ids=lambda line: f"{line.kind}-{line.text[:12]}")
@@ -75,7 +76,10 @@ def test_a_password_in_an_address_leaves_the_address() -> None:
     )
 
 
-def test_overlapping_secrets_become_one() -> None:
+def test_secrets_are_taken_out_whole() -> None:
+    assert (
+        redact("postgres://u:p@ss@host/db") == "postgres://u:[redacted: password in a url]@host/db"
+    )
     text = "password is postgres://app:tiger4711@db/shop now"
     assert redact(text) == "password is [redacted: password] now"
 
