@@ -18,6 +18,7 @@ MAX_HELD_CHARS = 500
 _TOKEN = re.compile(r"<([^<>]*)>")
 _DELIMITER_ROW = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*\|?[ \t]*")
 _CODE_SPAN = re.compile(r"(?<!`)(`++)(?:[^`\n]++|(?!\1(?!`))`++)*+\1(?!`)")
+_LAST_WORD = re.compile(r"\S*\Z")
 _UNSETTLED_LINE = re.compile(r"[\s>|:\-*+.)\d]*+(?:[`~#]|$)")
 
 
@@ -98,11 +99,13 @@ def settled_length(markdown: str) -> int:
         return len(markdown)
     if _UNSETTLED_LINE.match(line):
         return start
-    held = len(line) - len(line.rsplit(None, 1)[-1]) if line.strip() else 0
-    open_code = _CODE_SPAN.sub(lambda match: "x" * len(match[0]), line).find("`")
-    open_angle = line.rfind("<")
-    places = [held, open_code, open_angle if ">" not in line[open_angle:] else -1]
-    return start + min(place for place in places if place >= 0)
+    kept = line[: len(line) - len(_LAST_WORD.findall(line)[0])]
+    # What is held back cannot close what stands before it.
+    open_code = _CODE_SPAN.sub(lambda match: "x" * len(match[0]), kept).find("`")
+    kept = kept if open_code < 0 else kept[:open_code]
+    open_angle = kept.rfind("<")
+    kept = kept if open_angle < 0 or ">" in kept[open_angle:] else kept[:open_angle]
+    return start + len(kept)
 
 
 def fallback_text(markdown: str) -> str:

@@ -31,6 +31,7 @@ FLUSH_EVERY_PER_STREAM_S = 0.6
 MAX_STREAM_PAUSE_S = 60.0
 MAX_PLAIN_CHARS = 3_900
 _REFUSED = frozenset({"invalid_blocks", "msg_blocks_too_long", "msg_too_long", "no_text"})
+_LOST = frozenset({"message_not_found", "cant_update_message", "streaming_state_conflict"})
 
 Blocks = list[dict[str, Any]]
 
@@ -260,8 +261,9 @@ class Posts:
             try:
                 await self._patient("chat.update", ts=left[0].ts, **shown)
             except SlackFault as fault:
-                if fault.code not in ("message_not_found", "cant_update_message"):
+                if fault.code not in _LOST:
                     raise
+                await self._attempt("chat.delete", ts=left[0].ts)
                 del left[0]
                 continue
             self.parts.append(left.pop(0))
