@@ -52,6 +52,7 @@ class Ready:
         self._streams: dict[str, str] = {}
         self._readers: dict[str, asyncio.Task[list[Entry]]] = {}
         self._server_ahead_s = 0.0
+        self._last_take = 0.0
         self._next_tick = 0.0
         self._next_sweep = 0.0
         self._suspect_until = 0.0
@@ -65,6 +66,7 @@ class Ready:
     async def take(self, workplaces: Sequence[Workplace], count: int, block_ms: int) -> list[Any]:
         """At most `count` heads; empty after `block_ms`."""
         await self._enter(tuple(workplaces))
+        self._last_take = time.monotonic()
         await self.tick()
         if heads := await self._sweep_if_due(count):
             return heads
@@ -83,6 +85,9 @@ class Ready:
         if now < self._next_tick:
             return
         self._next_tick = now + self._tick_s
+        if now - self._last_take > self._tick_s:
+            # This process has no room: what its readers found on a cluster is for others.
+            await self._put_back(self._collect())
         server_ms = int((now + self._server_ahead_s) * 1000)
         for platform, workspace in self._workplaces:
             key = keys.workers(platform, workspace)
@@ -146,14 +151,19 @@ class Ready:
             if stream not in self._readers:
                 reading = self._xread([stream], max(1, count // 8), MAX_BLOCK_MS)
                 self._readers[stream] = asyncio.create_task(reading)
-        done, _ = await asyncio.wait(
+        await asyncio.wait(
             self._readers.values(),
             timeout=block_ms / 1000,
             return_when=asyncio.FIRST_COMPLETED,
         )
-        for stream in [name for name, reader in self._readers.items() if reader in done]:
-            del self._readers[stream]
-        return [entry for reader in done for entry in reader.result()]
+        return self._collect()
+
+    def _collect(self) -> list[Entry]:
+        """What the readers that are through have read."""
+        done = {name: reader for name, reader in self._readers.items() if reader.done()}
+        for name in done:
+            del self._readers[name]
+        return [entry for reader in done.values() for entry in reader.result()]
 
     async def _xread(self, streams: list[str], count: int, block_ms: int) -> list[Entry]:
         async def read() -> Any:
