@@ -212,8 +212,8 @@ class DiscordServer:
     def click(self, channel: Json, user: Json, message: Json, custom_id: str, **data: Any) -> str:
         """Press a button, or choose `values` in a menu."""
         component = {"custom_id": custom_id, "component_type": 3 if data else 2, **data}
-        shown = {**self.world.post({**channel, "id": channel["id"]}, self.world.bot), **message}
-        self.world.messages[channel["id"]].popitem()
+        shown = self.world.message_payload(channel, self.world.bot)
+        shown |= {k: v for k, v in message.items() if k != "id"}
         return self.interact(channel, user, 3, component, message=shown)
 
     def sent(self, channel: Json) -> list[Json]:

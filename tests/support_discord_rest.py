@@ -152,15 +152,21 @@ class Rest(Interactions):
                     for c in cast("list[Json]", body)
                 ]
                 return w.commands
+            case ["GET", "guilds", gid]:
+                return self._found(w.guilds.get(gid), 10004)
             case ["GET", "guilds", gid, "members", uid]:
                 return self._found(w.members.get((gid, uid)), 10007)
             case ["GET", "users", "@me", "guilds"]:
                 return [{"id": g, "name": "g"} for g in w.guilds]
             case ["POST", "users", "@me", "channels"]:
-                user = w.users[body["recipient_id"]]
+                user = w.users[str(body["recipient_id"])]
                 return {**w.channel(None, 1), "recipients": [user]}
             case ["POST", "interactions", iid, token, "callback"]:
-                return self._callback(iid, token, body)
+                self._callback(iid, token, body)
+                shown = {"id": iid, "type": 2, "response_message_id": iid}
+                return (
+                    {"interaction": shown} if query.get("with_response") in ("1", "true") else None
+                )
             case ["POST", "webhooks", _, token]:
                 return self._followup(token, body)
             case [verb, "webhooks", _, token, "messages", mid]:

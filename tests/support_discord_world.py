@@ -180,8 +180,8 @@ class World:
             "threads": active,
         }
 
-    def post(self, channel: Json, author: Json, content: str = "", **more: Any) -> Json:
-        """A message as the API shows it, stored; `at` dates it."""
+    def message_payload(self, channel: Json, author: Json, content: str = "", **more: Any) -> Json:
+        """A message as the API shows it; `at` dates it, `ping` mentions without a token."""
         mid = more.pop("id", None) or snowflake(more.pop("at", None))
         mentions = [u for u in self.users.values() if f"<@{u['id']}>" in content]
         ping = more.pop("ping", None)
@@ -208,6 +208,12 @@ class World:
             "flags": 0,
             **more,
         }
+        return made
+
+    def post(self, channel: Json, author: Json, content: str = "", **more: Any) -> Json:
+        """A message as by `message_payload`, stored."""
+        made = self.message_payload(channel, author, content, **more)
+        mid = made["id"]
         reference = made.get("message_reference")
         if reference and "referenced_message" not in made:
             source = self.messages.get(reference.get("channel_id", channel["id"]), {})

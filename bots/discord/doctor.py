@@ -67,7 +67,7 @@ async def _signed_in(
     settings: DiscordSettings,
 ) -> AsyncGenerator[tuple[discord.Client | None, list[Check]]]:
     """A client without a gateway; None when the token is refused, with the check that says so."""
-    client = discord.Client(intents=discord.Intents.none())
+    client = discord.Client(intents=discord.Intents(guilds=True))
     try:
         try:
             await client.login(settings.discord_token.get_secret_value())

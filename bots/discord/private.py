@@ -40,6 +40,8 @@ class PrivateReply:
         token = message.extra["interaction"]["token"]
         application = int(message.extra["interaction"]["application"])
         self._webhook = discord.Webhook.partial(application, token, client=client)
+        # Only an application's webhook may send what one person sees.
+        self._webhook.type = discord.WebhookType.application
 
     @property
     def ref(self) -> Ref | None:
