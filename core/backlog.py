@@ -5,12 +5,23 @@ It must not know how a message is answered.
 
 import secrets
 import time
+from typing import cast
+from urllib.parse import unquote
 
+from core import keys
 from core.keys import partitions
 from core.memory import DAY_S
 from core.store import Arg, Store
+from core.types import escape_id
 from core.wire import letter_from_json
 from core.work import DeadLetter, Stats
+
+
+async def workplaces(store: Store) -> list[tuple[str, str]]:
+    """Every (platform, workspace) that a process was ever started for. Raises StoreError."""
+    raw = await store.retrying(lambda: store.client.smembers(keys.workplaces()))
+    names = sorted(item.decode() for item in cast("set[bytes]", raw))
+    return [(unquote(name.partition("|")[0]), unquote(name.partition("|")[2])) for name in names]
 
 
 class Backlog:
@@ -20,8 +31,13 @@ class Backlog:
         self, store: Store, platform: str, workspace: str, *, run_ttl_days: int = 7
     ) -> None:
         self._store = store
+        self._name = f"{escape_id(platform)}|{escape_id(workspace)}"
         self._tags = partitions(platform, workspace)
         self._keep_s = run_ttl_days * DAY_S
+
+    async def register(self) -> None:
+        """Makes the workspace known to `workplaces`. Raises StoreError."""
+        await self._store.retrying(lambda: self._store.client.sadd(keys.workplaces(), self._name))
 
     async def stats(self) -> Stats:
         """Depth, oldest age, in flight, dead letters. Raises StoreError."""

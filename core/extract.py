@@ -28,7 +28,7 @@ def _analyzer() -> Analyzer:
 
 def content_terms(text: str) -> list[str]:
     """The distinct content words of a question, as the index sees them."""
-    return _analyzer().terms(text)
+    return list(_analyzer().terms(text))
 
 
 def sentences(text: str) -> list[str]:

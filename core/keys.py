@@ -128,6 +128,15 @@ def workers(platform: str, workspace: str) -> str:
     return _key(f"{escape_id(platform)}/{escape_id(workspace)}", "workers")
 
 
+def workplaces() -> str:
+    """Set of "platform|workspace", escaped: all that a process was ever started for.
+
+    The one key that belongs to no workspace, so that an operator sees them all without a scan.
+    TTL: none. Writer: each worker process, at its start.
+    """
+    return "{footnote}:workplaces"
+
+
 # Conversations ------------------------------------------------------------------------------------
 
 

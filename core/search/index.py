@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from core.errors import SearchError
-from core.search import analyzer, documents, finder, reader, store
+from core.search import analyzer, documents, finder, ranking, reader, store
 from core.search.analyzer import Analyzer
 from core.search.embedder import Embedder, MiniLM
 from core.search.embedding import Embeddings
@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
 
-MEANING_WEIGHT = 0.6
 EMBED_DELAY_S = 2.0
 """Embedding starts this long after opening: a process that answers one question has left."""
 
@@ -90,7 +89,7 @@ class DocIndex:
     ) -> None:
         await self.close()
 
-    async def open(self) -> None:
+    async def open(self, on_progress: OnProgress | None = None) -> IndexReport:
         """Open the index of this folder, building or refreshing it where files changed.
 
         Passages get their vectors in the background; until then they are found by their words.
@@ -100,13 +99,14 @@ class DocIndex:
         """
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._open)
-        report = await self.refresh()
+        report = await self.refresh(on_progress)
         if not report.passages and not report.is_follower:
             text = self._nothing_found(report)
             await self.close()
             raise SearchError(text)
         if self._embeddings:
             self._embedding = asyncio.create_task(self._keep_embedded())
+        return report
 
     async def close(self) -> None:
         """Stop what is under way and let go of the index."""
@@ -266,7 +266,7 @@ class DocIndex:
         if not len(table) or len(table) < _MIN_EMBEDDED * passages:
             return None
         vector = self._embeddings.query(query)
-        return None if vector is None else Meaning(vector, table, MEANING_WEIGHT)
+        return None if vector is None else Meaning(vector, table, ranking.MEANING_WEIGHT)
 
     def _nothing_found(self, report: IndexReport) -> str:
         folder, _ = self._parts()

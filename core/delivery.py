@@ -1,0 +1,113 @@
+"""A reply under the lease: asks before it posts, saves where it posted, survives a bad stream.
+
+It must not know any platform: a `Reply` renders.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from core.errors import StoreError
+from core.inbox import Inbox
+from core.types import Adapter, Message, Ref, Reply, Run
+from core.work import LeaseLost
+
+if TYPE_CHECKING:
+    from core.answering import Held
+
+log = logging.getLogger(__name__)
+
+POST_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 180.0
+
+
+class Delivery:
+    """Wraps the adapter's reply. Everything but `close` may fail: `close` carries it all again."""
+
+    def __init__(self, inbox: Inbox, held: "Held") -> None:
+        self._inbox = inbox
+        self._held = held
+        self._reply: Reply | None = None
+        self._saved_ref: Ref | None = held.taken.ref
+        self._has_asked = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a reply to close."""
+        return self._reply is not None
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The ids of what was posted, which the conversation is known by from now on."""
+        ref = self._reply.ref if self._reply is not None else None
+        ids = cast("list[Any]", ref.get("aliases", [])) if ref else []
+        return tuple(str(item) for item in ids)
+
+    async def open(self, adapter: Adapter, message: Message, timeout_s: float) -> None:
+        """Opens the adapter's reply, or finds what another process had begun.
+
+        Raises:
+            LeaseLost: another worker has the message.
+        """
+        async with asyncio.timeout(timeout_s):
+            self._reply = await adapter.open_reply(message, self._held.taken.ref)
+
+    async def status(self, text: str) -> None:
+        """Shows what is going on; a failure is logged alone."""
+        await self._post("status", text)
+
+    async def append(self, delta: str) -> None:
+        """Streams more of the answer; a failure is logged, `close` has the whole text."""
+        await self._post("append", delta)
+
+    async def reset(self, text: str) -> None:
+        """Replaces what was streamed."""
+        await self._post("reset", text)
+
+    async def close(self, run: Run) -> None:
+        """Finishes the reply, under the lease; whatever fails here is the caller's to retry."""
+        reply = self._opened()
+        await self._ask(is_final=True)
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await reply.close(run)
+
+    async def _post(self, what: str, text: str) -> None:
+        reply = self._opened()
+        if not self._has_asked or not self._held.is_fresh:
+            await self._ask()
+        try:
+            async with asyncio.timeout(POST_TIMEOUT_S):
+                await getattr(reply, what)(text)
+        except Exception:
+            log.exception("run %s: %s failed", self._held.taken.run_id, what)
+        if reply.ref != self._saved_ref:
+            await self._save_ref(reply)
+
+    async def _ask(self, *, is_final: bool = False) -> None:
+        """Asks Redis whether the message is still ours; trusts a fresh lease when it is gone."""
+        try:
+            # `answered` has just asked, in the call that saved the run
+            if not (is_final and self._has_asked and self._held.is_fresh) and not (
+                await self._inbox.owns(self._held.taken)
+            ):
+                raise LeaseLost
+        except StoreError:
+            if not self._held.is_fresh:
+                raise
+        self._has_asked = True
+
+    async def _save_ref(self, reply: Reply) -> None:
+        self._saved_ref = reply.ref
+        if self._saved_ref is None:
+            return
+        try:
+            await self._inbox.save_ref(self._held.taken, self._saved_ref, self.aliases)
+        except StoreError as err:
+            log.warning(
+                "run %s: where it was posted is not saved: %s", self._held.taken.run_id, err
+            )
+
+    def _opened(self) -> Reply:
+        if self._reply is None:
+            raise RuntimeError("the reply is not open")
+        return self._reply
