@@ -1,0 +1,94 @@
+"""`footnote index` and `footnote search`: the documents seen from the terminal."""
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from bots.console import printable
+from core.config import Settings
+from core.search import DocIndex, IndexReport, Progress
+from core.types import Hit
+
+
+def index_of(settings: Settings) -> DocIndex:
+    """The index that the settings name, not opened."""
+    return DocIndex(
+        settings.docs_path,
+        settings.data_dir,
+        base_url=settings.docs_base_url,
+        include=settings.docs_include,
+    )
+
+
+async def build_index(settings: Settings) -> None:
+    """Brings the index up to date with a progress bar; prints counts and what was skipped.
+
+    Raises:
+        SearchError: the folder is missing or holds nothing that can be read.
+    """
+    library = index_of(settings)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(progress: Progress) -> None:
+            if progress.stage not in tasks:
+                tasks[progress.stage] = bar.add_task(progress.stage.capitalize())
+            bar.update(tasks[progress.stage], completed=progress.done, total=progress.total)
+
+        report = await library.open(show)
+    await library.close()
+    _print_report(settings, report)
+
+
+def _print_report(settings: Settings, report: IndexReport) -> None:
+    out = Console(highlight=False)
+    out.print(Text(f"{settings.docs_path}: {report.passages:,} passages"))
+    out.print(
+        f"{report.added} added, {report.changed} changed, {report.deleted} deleted, "
+        f"{report.unchanged} unchanged, in {report.duration_ms / 1000:.1f} s"
+    )
+    for skipped in report.skipped:
+        out.print(Text(printable(f"skipped {skipped.path}: {skipped.reason}")))
+
+
+async def show_search(settings: Settings, query: str, k: int, *, as_json: bool) -> None:
+    """Prints the `k` best passages for `query`."""
+    library = index_of(settings)
+    await library.open()
+    try:
+        hits = await library.search(query, k)
+    finally:
+        await library.close()
+    if as_json:
+        print(json.dumps([_hit_json(hit) for hit in hits], ensure_ascii=False))  # noqa: T201
+        return
+    out = Console(highlight=False)
+    if not hits:
+        out.print("Nothing in the documents matches.")
+    for place, hit in enumerate(hits, 1):
+        item = hit.passage
+        mark = "" if hit.is_good else "  (weak match)"
+        out.print(Text(printable(f"{place}. {item.title} › {item.heading}{mark}")), style="bold")
+        out.print(Text(printable(f"   {item.path}:{item.line}  {hit.score:.3f}")), style="dim")
+        out.print(Text(printable(" ".join(item.text.split())[:300])))
+
+
+def _hit_json(hit: Hit) -> dict[str, Any]:
+    item = hit.passage
+    return {
+        "path": item.path,
+        "title": item.title,
+        "heading": item.heading,
+        "line": item.line,
+        "page": item.page,
+        "url": item.url,
+        "score": hit.score,
+        "is_good": hit.is_good,
+        "text": item.text,
+    }

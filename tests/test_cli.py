@@ -1,0 +1,193 @@
+"""`footnote` as people start it: real processes, their output and their exit codes."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.anthropic_server import AnthropicServer
+
+FOOTNOTE = Path(sys.executable).with_name("footnote")
+QUESTION = "What should I put at the top of my resume?"
+KEYS = {
+    "run_id",
+    "text",
+    "sources",
+    "trace",
+    "turns",
+    "stop_reason",
+    "usage",
+    "cost_usd",
+    "facts",
+    "model",
+}
+
+
+class Cli:
+    """Runs `footnote` with a data folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "DATA_DIR": str(folder / "data"),
+            "TERM": "dumb",
+        }
+
+    def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [FOOTNOTE, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env=self.environ | environ,
+        )
+
+    def __call__(
+        self, *arguments: str, stdin: str = "", code: int = 0, **environ: str
+    ) -> tuple[str, str]:
+        """(stdout, stderr); the exit code must be `code` and nothing may look like a crash."""
+        process = self.start(*arguments, **environ)
+        out, err = process.communicate(stdin, timeout=60)
+        assert process.returncode == code, (out, err)
+        assert "Traceback" not in out + err
+        return out, err
+
+    def ask(self, question: str, *options: str, code: int = 0, **environ: str) -> dict[str, Any]:
+        """The one object that `chat --json` prints."""
+        out, _ = self("chat", "--json", question, *options, code=code, **environ)
+        return json.loads(out)
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def test_json_is_one_object_with_everything_in_it(cli: Cli) -> None:
+    answer = cli.ask(QUESTION)
+    assert set(answer) == KEYS
+    assert answer["stop_reason"] == "done"
+    assert answer["sources"][0]["path"] == "what-goes-at-the-top-of-a-resume.md"
+    assert set(answer["sources"][0]) == {"n", "title", "path", "heading", "url", "quote"}
+    assert set(answer["trace"][0]) == {"turn", "tool", "input", "output", "is_error", "ms"}
+    assert set(answer["usage"]) == {"input", "output", "cache_read", "cache_write"}
+    assert (answer["model"], answer["cost_usd"], answer["turns"]) == ("offline", 0, 2)
+
+
+def test_a_person_sees_answer_sources_footer_and_trace_and_how_to_set_a_key(cli: Cli) -> None:
+    out, err = cli("chat", QUESTION)
+    assert "ANTHROPIC_API_KEY" in err.splitlines()[0]
+    assert "At the top of your resume put your name" in out
+    assert "[1]" in out
+    assert "Stopped: done · 2 model calls · 1 search ·" in out
+    assert "search_docs" in out
+    assert "Searching the docs" in err
+
+
+def test_another_stop_reason_exits_with_3_and_still_answers(cli: Cli) -> None:
+    turns = cli.ask(QUESTION, "--max-turns", "1", code=3)
+    assert turns["stop_reason"] == "max_turns"
+    assert turns["sources"]
+    assert cli.ask(QUESTION, "--max-tokens", "60", code=3)["stop_reason"] == "budget"
+    assert cli.ask(QUESTION, "--max-reply-tokens", "16", code=3)["stop_reason"] == "max_output"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "named"),
+    [
+        (["chat", "hi", "--max-turns", "0"], {}, "MAX_TURNS"),
+        (["chat", "hi", "--docs", "/no/such/folder"], {}, "/no/such/folder"),
+        (["chat", "   "], {}, "question is empty"),
+        (["chat", "--json"], {}, "--json needs a question"),
+        (["chat", "hi", "--session", ""], {}, "--session"),
+        (["chat", "hi"], {"MAX_TURNS": "many", "TIMEOUT_S": "-1"}, "TIMEOUT_S"),
+        (["chat", "hi"], {"REDIS_URL": "redis://user:hunter22@127.0.0.1:1/0"}, "127.0.0.1:1"),
+    ],
+)
+def test_bad_input_is_named_with_exit_code_2(
+    cli: Cli, arguments: list[str], environ: dict[str, str], named: str
+) -> None:
+    out, err = cli(*arguments, code=2, **environ)
+    assert named in err
+    assert "hunter22" not in out + err
+
+
+def test_a_fact_is_known_to_the_next_run_of_its_session_alone(cli: Cli) -> None:
+    told = cli.ask("My name is Ada.", "--session", "one")
+    assert told["facts"] == {"name": "Ada"}
+    assert told["trace"][0]["tool"] == "remember"
+    known = cli.ask("What is my name?", "--session", "one")
+    assert "Ada" in known["text"]
+    other = cli.ask("What is my name?", "--session", "two")
+    assert other["facts"] == {}
+    assert "Ada" not in json.dumps(other)
+    assert "name: Ada" in cli("memory", "--session", "one")[0]
+    assert "Nothing is remembered" in cli("memory", "--session", "two")[0]
+
+
+def test_forgetting_is_confirmed_counted_and_complete(cli: Cli) -> None:
+    cli.ask("My name is Ada.", "--session", "one")
+    _, err = cli("forget", "--session", "one", code=2)
+    assert "--yes" in err
+    out, _ = cli("forget", "--session", "one", "--yes")
+    assert "1 facts" in out
+    again = cli.ask("What is my name?", "--session", "one")
+    assert "Ada" not in json.dumps(again)
+    exported = json.loads(cli("memory", "export", "--session", "one")[0])
+    assert exported["facts"] == {}
+
+
+def test_a_named_session_is_one_conversation_across_processes(cli: Cli) -> None:
+    cli.ask("How long should a resume be?", "--session", "one")
+    followed = cli.ask("And for academia?", "--session", "one")
+    assert "How long should a resume be?" in followed["trace"][0]["input"]["query"]
+
+
+def test_a_talk_over_a_pipe_runs_commands_and_questions(cli: Cli) -> None:
+    lines = f"My name is Ada.\n/memory\n{QUESTION}\n/trace\n/forget name\n/memory\n/nope\n/quit\n"
+    out, _ = cli("chat", stdin=lines)
+    assert "name: Ada" in out
+    assert "  in:  " in out
+    assert "Forgotten: 1 facts" in out
+    assert "I remember nothing" in out
+    assert "I do not know /nope" in out
+
+
+def test_search_and_index_show_what_the_bot_finds(cli: Cli, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# Backups\n\nBackups run at two every night.\n")
+    (docs / "empty.md").write_text("")
+    out, _ = cli("index", "--docs", str(docs))
+    assert "1 added" in out
+    assert "skipped empty.md" in out
+    hits = json.loads(cli("search", "when do backups run", "--json", "--docs", str(docs))[0])
+    assert hits[0]["path"] == "a.md"
+    assert json.loads(cli("search", "zebra", "--json", "--docs", str(docs))[0]) == []
+
+
+async def test_chat_against_the_providers_protocol(cli: Cli) -> None:
+    async with AnthropicServer() as server:
+        answer = await asyncio.to_thread(
+            cli.ask, QUESTION, ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=server.url
+        )
+    assert answer["stop_reason"] == "done"
+    assert answer["model"] == "claude-haiku-5-5"
+    assert answer["sources"]
+    assert answer["cost_usd"] > 0
+    assert "[1]" in answer["text"]
+
+
+def test_help_names_every_command(cli: Cli) -> None:
+    out, _ = cli("--help")
+    for command in ("chat", "memory", "forget", "search", "index", "inbox", "slack", "discord"):
+        assert command in out
