@@ -1,0 +1,189 @@
+"""Many conversations at once in one process, with a provider that takes a second a reply.
+
+The process answers through the whole of core (inbox, loop, offline search, a provider over HTTP);
+wall time is compared with the ideal: two model calls of one second, all conversations side by side.
+
+    python -m bench.concurrency [--conversations 500] [--json]
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from core.types import Author, Conversation, Message, Ref, Run, Session
+
+MODEL_S = 1.0
+CALLS = 2
+GOAL_RATIO, GOAL_MB = 1.5, 250
+TIMEOUT_S = 120.0
+QUESTION = "What should I put at the top of my resume?"
+
+
+class CountingAdapter:
+    """Counts answers and keeps nothing else."""
+
+    platform = "bench"
+    workspaces: Sequence[str] = ("W1",)
+
+    def __init__(self, wanted: int) -> None:
+        self._left = wanted
+        self.all_done = asyncio.Event()
+        self.reasons: dict[str, int] = {}
+
+    async def enrich(self, message: Message) -> Message:
+        return message
+
+    async def open_reply(self, message: Message, ref: Ref | None) -> "CountingReply":
+        return CountingReply(self)
+
+    def count(self, run: Run) -> None:
+        self.reasons[run.stop_reason.value] = self.reasons.get(run.stop_reason.value, 0) + 1
+        self._left -= 1
+        if not self._left:
+            self.all_done.set()
+
+
+class CountingReply:
+    def __init__(self, adapter: CountingAdapter) -> None:
+        self._adapter = adapter
+        self._ref: Ref | None = None
+
+    @property
+    def ref(self) -> Ref | None:
+        return self._ref
+
+    async def status(self, text: str) -> None:
+        return None
+
+    async def append(self, delta: str) -> None:
+        self._ref = {"posted": True}
+
+    async def reset(self, text: str) -> None:
+        return None
+
+    async def close(self, run: Run) -> None:
+        self._adapter.count(run)
+
+
+async def measure(conversations: int, url: str, folder: Path) -> Mapping[str, float]:
+    """The figures; runs in a process of its own, so that its peak memory is its own."""
+    from core.app import App
+    from core.config import Settings
+
+    settings = Settings(
+        anthropic_api_key="sk-bench",  # type: ignore[arg-type]
+        anthropic_base_url=url,
+        data_dir=folder,
+        concurrent_runs=conversations,
+    )
+    app = await App.open(settings)
+    adapter = CountingAdapter(conversations)
+    stop = asyncio.Event()
+    serving = asyncio.create_task(app.serve([adapter], stop))
+    try:
+        began = time.monotonic()
+        async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.TaskGroup() as group:
+                for number in range(conversations):
+                    group.create_task(app.chat.submit(_message(number)))
+            await adapter.all_done.wait()
+        seconds = time.monotonic() - began
+    finally:
+        stop.set()
+        await serving
+        await app.close()
+    ideal = MODEL_S * CALLS
+    return {
+        "conversations": conversations,
+        "done": adapter.reasons.get("done", 0),
+        "seconds": round(seconds, 2),
+        "ratio_to_ideal": round(seconds / ideal, 2),
+        "peak_mb": round(_peak_mb(), 1),
+    }
+
+
+def _message(number: int) -> Message:
+    channel = f"C{number}"
+    return Message(
+        id=f"m{number}",
+        conversation=Conversation("bench", "W1", channel, "T1"),
+        session=Session("bench", "W1", channel, "U1"),
+        author=Author("U1", "U1"),
+        text=QUESTION,
+        sent_at=time.time(),
+    )
+
+
+def _peak_mb() -> float:
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+async def _start_server() -> tuple[asyncio.subprocess.Process, str]:
+    server = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.anthropic_server",
+        "--port",
+        "0",
+        "--delay",
+        str(MODEL_S),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert server.stdout is not None
+    return server, str(json.loads(await server.stdout.readline())["url"])
+
+
+async def run(conversations: int) -> Mapping[str, float]:
+    """Starts the provider and the measured process, each on its own."""
+    server, url = await _start_server()
+    try:
+        with tempfile.TemporaryDirectory(prefix="fn-bench-") as folder:
+            measured = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "bench.concurrency",
+                "--measure",
+                url,
+                folder,
+                "--conversations",
+                str(conversations),
+                stdout=asyncio.subprocess.PIPE,
+                env=os.environ | {"LOG_LEVEL": "ERROR"},
+            )
+            out, _ = await measured.communicate()
+            return json.loads(out)
+    finally:
+        server.terminate()
+        await server.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--conversations", type=int, default=500)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--measure", nargs=2, metavar=("URL", "FOLDER"), help=argparse.SUPPRESS)
+    known = parser.parse_args()
+    if known.measure:
+        url, folder = known.measure
+        print(json.dumps(asyncio.run(measure(known.conversations, url, Path(folder)))))
+        return
+    figures = asyncio.run(run(known.conversations))
+    if known.json:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name:20} {value:>10}")
+    print(f"goals: ratio ≤ {GOAL_RATIO}, peak ≤ {GOAL_MB} MB")
+
+
+if __name__ == "__main__":
+    main()
