@@ -178,7 +178,7 @@ def rules() -> tuple[Rule, ...]:
                 r"(?i:(?:api|access|secret|private|auth|account|encryption|signing|master|license"
                 r"|shared|storage|subscription)[ _-]?key|secret|token|credentials?)[\"']?"
                 r"\s{0,3}(?:[:=]|:=|=>|\bis\b)\s{0,3}[\"'`]?"
-                r"(?P<secret>[\w+/=.~!@#$%^&*-]{10,200})(?![\w(\[])",
+                r"(?P<secret>[\w+/=.~!@#$%^&*-]{10,}+)(?![(\[])",
                 _looks_random,
             ),
             (

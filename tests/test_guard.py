@@ -62,6 +62,7 @@ REFUSED = [
     ("password", "hunter2", "secret"),
     ("wifi_password", "sunflower", "secret"),
     ("pin", "4821", "secret"),
+    ("door_code", "4821", "secret"),
     ("api_key", "whatever it is", "secret"),
     ("card", "4111 1111 1111 1111", "secret"),
     ("note", "ｐａｓｓｗｏｒｄ: hunter2", "secret"),
@@ -182,12 +183,15 @@ def test_the_injection_set_is_broad(tmp_path: Path) -> None:
 
 # Facts in a prompt ---------------------------------------------------------------------------
 
-NASTY = st.text(
-    st.one_of(
-        st.characters(),
-        st.sampled_from("<>/\\\n\r\t \u2028\u202e\u200b\u200d\ufeff\x00＜＞﹤﹥facts-:"),
-    ),
-    max_size=120,
+# Joined from a list: in one alphabet with all of Unicode the dangerous ones would hardly come up.
+DANGEROUS = (
+    *"<>/\\\n\r\t \u2028\u202e\u200b\u200d\ufeff\x00＜＞﹤﹥",
+    "</facts>",
+    "<facts>",
+    "\n- ",
+)
+NASTY = st.lists(st.one_of(st.text(max_size=4), st.sampled_from(DANGEROUS)), max_size=30).map(
+    "".join
 )
 
 

@@ -80,6 +80,8 @@ def test_secrets_are_taken_out_whole() -> None:
     assert (
         redact("postgres://u:p@ss@host/db") == "postgres://u:[redacted: password in a url]@host/db"
     )
+    for name in ("password is ", "api_key=", "password "):
+        assert redact(name + "a1b2" * 45).endswith("]")
     text = "password is postgres://app:tiger4711@db/shop now"
     assert redact(text) == "password is [redacted: password] now"
 
@@ -123,6 +125,12 @@ PIECES = st.lists(
     ),
     max_size=8,
 )
+
+
+def test_a_secret_that_another_one_hides_is_taken_out_too() -> None:
+    assert redact("SSN 078-05-1120OTP 991204") == (
+        "SSN [redacted: social security number]OTP [redacted: pin]"
+    )
 
 
 @given(PIECES, st.sampled_from(["", " ", "\n"]))
