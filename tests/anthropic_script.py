@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-Fault = Literal["overloaded", "api_error", "cut", "no_stop", "stall"]
+Fault = Literal["overloaded", "api_error", "cut", "no_stop", "no_reason", "stall"]
 """How a stream breaks after it began: an error event at HTTP 200 ("overloaded", "api_error"), a
-connection that is dropped, an end without message_stop, silence without an end."""
+connection that is dropped, an end without message_stop, a message_stop without a stop reason,
+silence without an end."""
 
 NOTE_SOURCE = "footnote:note"
 

@@ -69,11 +69,6 @@ class Request:
     status: int
 
     @property
-    def messages(self) -> list[dict[str, Any]]:
-        """The messages of the body."""
-        return list(self.body["messages"])
-
-    @property
     def search_results(self) -> list[dict[str, Any]]:
         """All search_result blocks, in the order that citations count them."""
         return search_results(self.body)
@@ -178,7 +173,7 @@ class AnthropicServer:
             if reply.fault and (sent >= reply.fault_after or kind == "message_delta"):
                 await self._break(request, response, reply.fault)
                 return response
-            await response.write(_sse(delta))
+            await response.write(delta.wire())
             sent += delta.chars
             if delta.chars and reply.delta_s:
                 await asyncio.sleep(reply.delta_s)
@@ -192,12 +187,14 @@ class AnthropicServer:
             case "cut":
                 assert request.transport is not None
                 request.transport.abort()
-            case "no_stop":
+            case "no_stop" | "no_reason":
+                if fault == "no_reason":
+                    await response.write(Delta({"type": "message_stop"}).wire())
                 await response.write_eof()
             case _:
                 kind = "overloaded_error" if fault == "overloaded" else "api_error"
                 error = {"type": kind, "message": "a fault from the script"}
-                await response.write(_sse(Delta({"type": "error", "error": error})))
+                await response.write(Delta({"type": "error", "error": error}).wire())
                 await response.write_eof()
 
     async def _count_tokens(self, request: web.Request) -> web.StreamResponse:
@@ -269,10 +266,6 @@ def _error(error: HttpError) -> web.Response:
         status=error.status,
         headers={"request-id": "req_error", **error.headers},
     )
-
-
-def _sse(delta: Delta) -> bytes:
-    return f"event: {delta.event['type']}\ndata: {json.dumps(delta.event)}\n\n".encode()
 
 
 async def _serve(port: int, replies: list[Answer], delay_s: float) -> None:

@@ -24,6 +24,10 @@ class Delta:
     event: Mapping[str, Any]
     chars: int = 0
 
+    def wire(self) -> bytes:
+        """As a server-sent event."""
+        return f"event: {self.event['type']}\ndata: {json.dumps(self.event)}\n\n".encode()
+
 
 @dataclass(frozen=True, slots=True)
 class WireBlock:

@@ -1,5 +1,6 @@
 """Small tools of the tests that talk to the model: a request's parts, and a reply collected."""
 
+import asyncio
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from core.model import AnthropicModel
 from core.types import Citation, ModelBlockEnd, ModelReply, ModelText
 from tests.anthropic_server import AnthropicServer
 
+CALL_TIMEOUT_S = 10.0
 MODEL = "claude-haiku-5-5"
 SYSTEM = "You answer from the documents. " * 100
 SEARCH_DOCS: dict[str, Any] = {
@@ -89,7 +91,17 @@ async def ask(
     max_tokens: int = 1_000,
 ) -> Heard:
     """One call, collected into `heard`, which holds what came even when the call fails."""
-    heard = heard or Heard()
+    async with asyncio.timeout(CALL_TIMEOUT_S):
+        return await _ask(model, messages, heard or Heard(), system, max_tokens)
+
+
+async def _ask(
+    model: AnthropicModel,
+    messages: Sequence[dict[str, Any]],
+    heard: Heard,
+    system: str,
+    max_tokens: int,
+) -> Heard:
     before = copy.deepcopy(list(messages))
     async for event in model.stream(system, messages, [SEARCH_DOCS], max_tokens):
         assert heard.reply is None, "the reply must be the last item"

@@ -45,6 +45,7 @@ async def failure(model: AnthropicModel, heard: Heard | None = None) -> ModelErr
         ("api_error", StopReason.ERROR),
         ("cut", StopReason.ERROR),
         ("no_stop", StopReason.ERROR),
+        ("no_reason", StopReason.ERROR),
     ],
 )
 async def test_a_reply_that_breaks_off_is_retryable_and_never_complete(
