@@ -72,6 +72,8 @@ class Interactions:
     def _webhook_message(self, verb: str, token: str, mid: str, body: Json) -> Json | None:
         self._token(token)
         sent = self.responses.setdefault(token, [])
+        if mid == f"{self.interactions[token]['id']}0":
+            mid = "@original"
         found = [m for m in sent if m["id"] == mid]
         if verb == "DELETE":
             sent[:] = [m for m in sent if m not in found]

@@ -163,7 +163,7 @@ class Rest(Interactions):
                 return {**w.channel(None, 1), "recipients": [user]}
             case ["POST", "interactions", iid, token, "callback"]:
                 self._callback(iid, token, body)
-                shown = {"id": iid, "type": 2, "response_message_id": iid}
+                shown = {"id": iid, "type": 2, "response_message_id": f"{iid}0"}
                 return (
                     {"interaction": shown} if query.get("with_response") in ("1", "true") else None
                 )

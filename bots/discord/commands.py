@@ -139,14 +139,18 @@ class Desk:
         return False
 
     async def _ask(self, interaction: Interaction, question: str, target: str) -> None:
-        if not await acknowledge(interaction):
+        response = await acknowledge(interaction)
+        if response is None:
             return
+        message = self._question(interaction, question, target, response.message_id or 0)
         try:
-            await self._chat.submit(self._question(interaction, question, target))
+            await self._chat.submit(message)
         except StoreError:
             await tell(interaction, STORE_FAILED)
 
-    def _question(self, interaction: Interaction, question: str, target: str) -> Message:
+    def _question(
+        self, interaction: Interaction, question: str, target: str, shown: int
+    ) -> Message:
         place = interaction_place(interaction)
         session = place.session(self._workspace, interaction.user.id)
         conversation = Conversation(
@@ -165,6 +169,7 @@ class Desk:
                 "interaction": {
                     "token": interaction.token,
                     "application": str(interaction.application_id),
+                    "message": str(shown),
                 },
             },
         )

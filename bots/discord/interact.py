@@ -19,29 +19,28 @@ TOO_LATE = "Discord reached me too late for that; nothing was done. Please try a
 STORE_FAILED = "I could not reach my memory; nothing was changed. Please try again in a minute."
 
 Interaction = discord.Interaction[discord.Client]
+Response = discord.InteractionCallbackResponse[discord.Client]
 
 
-async def acknowledge(interaction: Interaction, *, is_update: bool = False) -> bool:
-    """Tells Discord within 3 s that an answer comes; whether it is ours to give.
+async def acknowledge(interaction: Interaction, *, is_update: bool = False) -> Response | None:
+    """Tells Discord within 3 s that an answer comes; Discord's word on it when it is ours to give.
 
-    With `is_update` the message with the button stays and will be edited. False when another
+    With `is_update` the message with the button stays and will be edited. None when another
     process was first, or when it is too late; then nothing may be done.
     """
     try:
         if is_update:
-            await interaction.response.defer()
-        else:
-            await interaction.response.defer(ephemeral=True, thinking=True)
+            return await interaction.response.defer()
+        return await interaction.response.defer(ephemeral=True, thinking=True)
     except discord.InteractionResponded:
-        return False
+        return None
     except discord.HTTPException as err:
         if err.code == LATE:
             log.warning("an interaction came too late to be acknowledged")
             await _say(interaction, TOO_LATE)
         elif err.code != ALREADY:
             log.warning("an interaction could not be acknowledged: code %s", err.code)
-        return False
-    return True
+        return None
 
 
 async def tell(

@@ -21,8 +21,6 @@ log = logging.getLogger(__name__)
 EDIT_GAP_S = 1.5
 UNKNOWN_WEBHOOK, UNKNOWN_INTERACTION, TOKEN_EXPIRED = 10015, 10062, 50027
 _EXPIRED = (UNKNOWN_WEBHOOK, UNKNOWN_INTERACTION, TOKEN_EXPIRED)
-# The first answer of an interaction has this name in place of an id.
-ORIGINAL = cast("int", "@original")
 
 
 class PrivateReply:
@@ -38,6 +36,7 @@ class PrivateReply:
         self._is_calling = False
         self._stream = Stream(self._flush, lambda: self._is_calling, EDIT_GAP_S)
         token = message.extra["interaction"]["token"]
+        self._original = int(message.extra["interaction"]["message"])
         application = int(message.extra["interaction"]["application"])
         self._webhook = discord.Webhook.partial(application, token, client=client)
         # Only an application's webhook may send what one person sees.
@@ -95,7 +94,7 @@ class PrivateReply:
         if want.file is not None:
             more["attachments"] = [discord.File(io.BytesIO(want.file[1]), want.file[0])]
         await self._webhook.edit_message(
-            ORIGINAL,
+            self._original,
             content=want.text,
             view=buttons_view(want.buttons),
             allowed_mentions=NO_MENTIONS,
