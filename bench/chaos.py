@@ -1,7 +1,8 @@
 """Kills, stops and redelivers while messages are answered, and counts what went wrong.
 
-Two worker processes serve a recording fake platform. Goals: 0 missing, 0 doubled, 0 out of order,
-and no more model calls repeated than there were kills and stops.
+Two worker processes serve a recording fake platform; messages are spread over the time, as people
+write them. Goals: 0 missing, 0 doubled, 0 out of order, and no more model calls repeated than
+there were kills and stops: each was under way in a worker that was killed or stopped.
 
     python -m bench.chaos [--messages 500] [--conversations 50] [--seconds 110] [--json]
 """
@@ -39,6 +40,7 @@ class Plan:
     messages: int = 500
     conversations: int = 50
     seconds: float = 110.0
+    spread_s: float = 70.0
     redelivered: float = 0.1
     seed: int = 7
     kill_server_after_s: float | None = 6.0
@@ -54,7 +56,7 @@ class Damage:
     server_kills: int = 0
     redelivered: int = 0
     submit_errors: int = 0
-    workers: list[asyncio.subprocess.Process] = field(default_factory=list)
+    workers: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
 
 
 async def chaos(plan: Plan, folder: Path) -> Mapping[str, float]:
@@ -63,34 +65,37 @@ async def chaos(plan: Plan, folder: Path) -> Mapping[str, float]:
     damage = Damage()
     began = time.monotonic()
     order: dict[str, list[str]] = {}
-    async with PlatformServer(model_delay_s=0.02) as platform, asyncio.timeout(plan.seconds):
+    async with PlatformServer(model_delay_s=0.02) as platform:
         for place in range(WORKERS):
-            damage.workers.append(await _worker(platform.url, folder, place))
+            await _start(damage, platform.url, folder, place)
         store = await Store.open(None, folder / "data")
         inbox = Inbox(store)
         breaking = asyncio.create_task(_break(plan, damage, platform, folder, store, rng))
         try:
-            await _submit_all(plan, damage, inbox, rng, order)
-            breaking_until = time.monotonic() + 2.0
-            while len(platform.finished) < plan.messages:
-                if time.monotonic() > breaking_until:
-                    breaking.cancel()  # at the end everything may settle
-                await asyncio.sleep(0.05)
+            async with asyncio.timeout(plan.seconds):
+                await _submit_all(plan, damage, inbox, rng, order)
+                breaking_until = time.monotonic() + 2.0
+                while len(platform.finished) < plan.messages:
+                    if time.monotonic() > breaking_until:
+                        breaking.cancel()  # at the end everything may settle
+                    await asyncio.sleep(0.05)
         except TimeoutError:
-            pass
+            print("not all was answered in time", file=sys.stderr)
         finally:
             breaking.cancel()
-            await asyncio.gather(breaking, return_exceptions=True)
-            for worker in damage.workers:
+            await asyncio.wait([breaking])
+            for worker in damage.workers.values():
                 with suppress(ProcessLookupError):
                     worker.send_signal(signal.SIGCONT)
                     worker.terminate()
                 await worker.wait()
             await store.close()
+            if not breaking.cancelled() and (fault := breaking.exception()):
+                raise fault
     return _figures(plan, damage, platform, order, time.monotonic() - began)
 
 
-async def _worker(url: str, folder: Path, place: int) -> asyncio.subprocess.Process:
+async def _start(damage: Damage, url: str, folder: Path, place: int) -> None:
     log = (folder / f"worker{place}.log").open("ab")
     worker = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -104,9 +109,9 @@ async def _worker(url: str, folder: Path, place: int) -> asyncio.subprocess.Proc
         stderr=log,
     )
     log.close()
+    damage.workers[place] = worker  # known before it is ready, so that it is ended in any case
     assert worker.stdout is not None
     assert (await worker.stdout.readline()) == b"ready\n", "a worker did not start"
-    return worker
 
 
 async def _submit_all(
@@ -122,6 +127,8 @@ async def _submit_all(
         thread = f"T{number % plan.conversations}"
         queues.setdefault(thread, []).append(_message(number, thread))
 
+    pause_s = 2 * plan.spread_s * plan.conversations / plan.messages
+
     async def submit(message: Message) -> None:
         while True:
             try:
@@ -133,12 +140,12 @@ async def _submit_all(
 
     async def talk(thread: str, messages: list[Message]) -> None:
         for message in messages:
+            await asyncio.sleep(rng.uniform(0, pause_s))
             await submit(message)
             order.setdefault(thread, []).append(message.id)
             if rng.random() < plan.redelivered:
                 damage.redelivered += 1
                 await submit(message)
-            await asyncio.sleep(rng.uniform(0, 0.8))
 
     await asyncio.gather(*(talk(thread, messages) for thread, messages in queues.items()))
 
@@ -172,7 +179,8 @@ async def _break(
             worker.kill()
             await worker.wait()
             damage.kills += 1
-            damage.workers[place] = await _worker(platform.url, folder, place)
+            # while it starts, the other worker is alone
+            await _start(damage, platform.url, folder, place)
         else:
             worker.send_signal(signal.SIGSTOP)
             damage.stops += 1
@@ -223,7 +231,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     known = parser.parse_args()
-    plan = Plan(known.messages, known.conversations, known.seconds, seed=known.seed)
+    spread_s = min(70.0, known.seconds * 0.65)
+    plan = Plan(known.messages, known.conversations, known.seconds, spread_s, seed=known.seed)
     with tempfile.TemporaryDirectory(prefix="fn-chaos-") as folder:
         figures: Mapping[str, Any] = asyncio.run(chaos(plan, Path(folder)))
     if known.json:

@@ -223,7 +223,10 @@ async def work(url: str, redis_url: str | None, data_dir: Path, **settings: Any)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with aiohttp.ClientSession() as http:
         adapter = PlatformAdapter(url, http)
-        known = Settings(redis_url=redis_url, data_dir=data_dir, **settings)  # type: ignore[arg-type]
+        docs = data_dir.parent / "docs"
+        docs.mkdir(exist_ok=True)
+        (docs / "top.md").write_text("# The top\n\nPut your name at the top of the resume.\n")
+        known = Settings(redis_url=redis_url, data_dir=data_dir, docs_path=docs, **settings)  # type: ignore[arg-type]
         app = await App.open(known, model=CountedModel(adapter))
         try:
             print("ready", flush=True)
