@@ -63,9 +63,19 @@ _VALUE = (
     r"|[^\s,;\"“”`<]{3,})"
 )
 _WITH_DIGIT = r"(?P<secret>(?=\S{0,200}\d)[^\s,;:=()\"<>]{4,200})(?![^\s,;.])"
+_MINE = (
+    r"\s{1,3}(?:is|as)\s{1,3}(?:my|the|our|your)(?:\s{1,3}\w{1,20}){0,2}?\s{1,3}"
+    r"(?:password|passcode|passphrase|(?P<pin>pin))"
+    r"(?=\s{0,3}(?:$|[.,;!?)\n]|(?:for|to|of|and|but|so|on|at)\b))"
+)
 _DIGITS = (
     r"#?(?P<secret>\d{4,8}|\d(?: \d){3,5}|\d{2}[ -]\d{2}(?:[ -]\d{2})?)(?![0-9A-Za-z_%]|[.,-]\d)"
 )
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +84,12 @@ class _Form:
 
     kind: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    source: str
     needs_digit: bool = False
 
 
 def _form(kind: str, hints: str, pattern: str, *, needs_digit: bool = False) -> _Form:
-    compiled = re.compile(pattern, re.IGNORECASE)
-    return _Form(kind, tuple(hints.split("¦")), compiled, needs_digit)
+    return _Form(kind, tuple(hints.split("¦")), pattern, needs_digit)
 
 
 @cache
@@ -134,22 +143,13 @@ def _forms() -> tuple[_Form, ...]:
     )
 
 
-@cache
-def _mine() -> re.Pattern[str]:
-    return re.compile(
-        r"\s{1,3}(?:is|as)\s{1,3}(?:my|the|our|your)(?:\s{1,3}\w{1,20}){0,2}?\s{1,3}"
-        r"(?:password|passcode|passphrase|(?P<pin>pin))(?=\s{0,3}(?:$|[.,;!?)\n]|(?:for|to|of|and|but|so|on|at)\b))",
-        re.IGNORECASE,
-    )
-
-
 def find_spoken(text: str) -> Iterator[tuple[str, int, int]]:
     """The kind ("password" or "pin"), start and end of each one in `text`."""
     lowered = text.lower()
     for form in _forms():
         if not any(hint in lowered for hint in form.hints):
             continue
-        for match in form.pattern.finditer(text):
+        for match in _compiled(form.source).finditer(text):
             start, end = match.span("secret")
             rest = text[end : end + 60]
             if (
@@ -158,7 +158,9 @@ def find_spoken(text: str) -> Iterator[tuple[str, int, int]]:
                 else _is_secret(text[start:end], rest, needs_digit=form.needs_digit)
             ):
                 yield form.kind, start, end
-    for match in _mine().finditer(text):
+    if not any(hint in lowered for hint in ("pass", "pin")):
+        return
+    for match in _compiled(_MINE).finditer(text):
         before = text[max(0, match.start() - 64) : match.start()].rsplit(maxsplit=1)
         word = before[-1] if before else ""
         if any(char.isdigit() for char in word) and len(word.strip("\"'`")) >= 4:

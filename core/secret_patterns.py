@@ -7,7 +7,7 @@ few hundred characters, so that the time grows with the length of the text alone
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,19 +22,32 @@ class Rule:
 
     kind: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    source: str
     check: Callable[[str], bool] | None = None
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Start and end of each secret of this kind."""
+        pattern = _compiled(self.source)
+        group = "secret" if "secret" in pattern.groupindex else 0
+        for match in pattern.finditer(text):
+            if self.check is None or self.check(match[group]):
+                yield match.span(group)
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.ASCII)
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The patterns, compiled at first use.
+    """All rules. A pattern is compiled when its hint first turns up, since few ever do.
 
     Source: the token formats that the issuers document, and their public secret-scanning lists.
     """
     return tuple(
-        Rule(kind, tuple(hints.split("¦")), re.compile(pattern, re.ASCII), check)
-        for kind, hints, pattern, check in (
+        Rule(kind, tuple(hints.split("¦")), source, check)
+        for kind, hints, source, check in (
             ("anthropic key", "sk-ant-", r"(?<![A-Za-z0-9])sk-ant-[\w-]{16,}", None),
             (
                 "api key",

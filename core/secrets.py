@@ -41,12 +41,8 @@ def find_secrets(text: str) -> list[Secret]:
 def _matches(text: str) -> Iterator[Secret]:
     lowered = text.lower()
     for rule in rules():
-        if not any(hint in lowered for hint in rule.hints):
-            continue
-        group = "secret" if "secret" in rule.pattern.groupindex else 0
-        for match in rule.pattern.finditer(text):
-            start, end = match.span(group)
-            if rule.check is None or rule.check(text[start:end]):
+        if any(hint in lowered for hint in rule.hints):
+            for start, end in rule.spans(text):
                 yield Secret(rule.kind, start, end)
     for kind, start, end in find_spoken(text):
         yield Secret(kind, start, end)
