@@ -190,7 +190,7 @@ DANGEROUS = (
     "<facts>",
     "\n- ",
 )
-NASTY = st.lists(st.one_of(st.text(max_size=4), st.sampled_from(DANGEROUS)), max_size=30).map(
+NASTY = st.lists(st.one_of(st.text(max_size=4), st.sampled_from(DANGEROUS)), max_size=12).map(
     "".join
 )
 
