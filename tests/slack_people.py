@@ -106,6 +106,9 @@ class People:
             "response_url": f"http://127.0.0.1:{self.port}/response/{self.next_ts()}",
             **extra,
         }
+        if "view" in extra:
+            # In the Home tab there is neither a channel nor a place to respond to.
+            del payload["channel"], payload["response_url"]
         return await self.deliver("interactive", payload)
 
     async def shortcut(self, callback: str, user: str, channel: str, ts: str) -> "Envelope":

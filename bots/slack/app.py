@@ -11,10 +11,11 @@ from aiohttp import web
 from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.app.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
 
 from bots.process import Check, run_process
 from bots.slack.adapter import SlackAdapter
-from bots.slack.api import SlackApi, SlackFault
+from bots.slack.api import Identity, SlackApi, SlackFault
 from bots.slack.desk import Desk
 from bots.slack.doctor import doctor
 from bots.slack.ingress import Ingress
@@ -143,16 +144,37 @@ async def connect(settings: SlackSettings, app: "App") -> SlackLink:
     desk = Desk(app.chat, api, identity)
     ingress = Ingress(app.chat, api, identity, settings, tasks, desk)
     adapter = SlackAdapter(api, identity, tasks, ingress, settings.lease_s)
-    return SlackLink(settings, api, make_bolt(settings, api, ingress, desk, tasks), adapter, tasks)
+    bolt = make_bolt(settings, api, identity, ingress, desk, tasks)
+    return SlackLink(settings, api, bolt, adapter, tasks)
 
 
 def make_bolt(
-    settings: SlackSettings, api: SlackApi, ingress: Ingress, desk: Desk, tasks: Tasks
+    settings: SlackSettings,
+    api: SlackApi,
+    identity: Identity,
+    ingress: Ingress,
+    desk: Desk,
+    tasks: Tasks,
 ) -> AsyncApp:
     """The Bolt app. An event is acknowledged once its listener is done, and not if it fails."""
+    known = AuthorizeResult(
+        enterprise_id=identity.enterprise or None,
+        team_id=identity.team,
+        bot_user_id=identity.user,
+        bot_id=identity.bot,
+        bot_token=api.token,
+    )
+
+    async def authorize() -> AuthorizeResult:
+        # Who we are was asked at the start: no call for it on an event's way.
+        return known
+
     secret = settings.slack_signing_secret
+    # Bolt warns, in two ways, of the token in the environment, which it is right not to use.
+    logging.getLogger("slack_bolt.AsyncApp").addFilter(_is_not_about_tokens)
     bolt: Any = AsyncApp(
         client=api.client,
+        authorize=authorize,
         signing_secret=secret.get_secret_value() if secret else None,
         process_before_response=True,
     )
@@ -204,6 +226,10 @@ def make_bolt(
     bolt.action(_ANYTHING)(on_action)
     bolt.view(_ANYTHING)(on_view)
     return bolt
+
+
+def _is_not_about_tokens(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("As ")
 
 
 def run(settings: SlackSettings) -> int:

@@ -1,0 +1,102 @@
+"""Processes of the bot that die, end, and share their work: one whole answer, whatever happens."""
+
+import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from tests.anthropic_server import Reply, Text, ToolUse
+from tests.slack_server import BOT_USER, SlackServer
+from tests.support import wait_until
+from tests.support_slack import World, open_world
+
+QUESTION = "What should I put at the top of my resume?"
+WORDS = " ".join(f"word{n:03d}" for n in range(300))
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncGenerator[World]:
+    async with open_world(tmp_path) as world:
+        yield world
+
+
+async def test_kill_in_mid_stream_gives_one_complete_answer_and_one_trace(world: World):
+    first = await world.start()
+    channel = world.channel()
+    # Two rounds, so that there is a checkpoint to resume from.
+    world.rules["count"] = [
+        Reply([ToolUse("search_docs", {"query": "resume"})]),
+        Reply([Text(WORDS)], delta_s=0.05),
+        Reply([Text(WORDS)]),
+    ]
+    ts = await world.slack.mention(channel, "U1", "count for me")
+    await wait_until(lambda: "word020" in "".join(world.slack.answers(channel, ts)), 60)
+    second = world.bot()
+    second.start()
+    first.kill()
+    [answer] = await world.answered(channel, ts)
+    await wait_until(lambda: len(world.slack.traces(channel, ts)) == 1, 20)
+    await world.calm()
+    assert re.findall(r"word\d{3}", answer) == WORDS.split()
+    assert "Stopped: done" in answer
+    assert len(world.slack.own(channel)) == 2
+    assert len(world.asked("count for me")) == 3
+    assert all("streaming_until" not in message for message in world.slack.own(channel))
+    await world.slack.say(channel, "U1", "and a followup after it?", thread_ts=ts)
+    await world.answered(channel, ts, 2)
+    assert await second.end() == 0
+
+
+async def test_terminated_process_hands_over_and_the_next_one_finishes(world: World):
+    bot = await world.start(GRACE_S="0.2")
+    channel = world.channel()
+    world.rules["wait"] = [Reply([Text("Done in the end.")], delay_s=60), Reply([Text("Done.")])]
+    ts = await world.slack.mention(channel, "U1", "wait for it")
+    await wait_until(lambda: bool(world.asked("wait for it")), 60)
+    assert await bot.end() == 0
+    assert "I am restarting" in world.slack.statuses[channel, ts]
+    await world.slack.say(channel, "U1", "still there?", thread_ts=ts)
+    await world.start()
+    answers = await world.answered(channel, ts, 2)
+    assert answers[0].startswith("Done.")
+    assert world.slack.statuses[channel, ts] == ""
+
+
+async def test_answer_under_way_is_finished_within_the_grace_time(world: World):
+    bot = await world.start()
+    channel = world.channel()
+    world.rules["soon"] = [Reply([Text("Here it is.")], delay_s=1.0)]
+    ts = await world.slack.mention(channel, "U1", "soon, please")
+    await wait_until(lambda: bool(world.asked("soon, please")), 60)
+    assert await bot.end() == 0
+    [answer] = world.slack.answers(channel, ts)
+    assert answer.startswith("Here it is.")
+    assert len(world.slack.own(channel)) == 1
+
+
+async def test_two_processes_answer_each_event_once_and_workspaces_share_nothing(world: World):
+    await world.start()
+    await world.start()
+    channel = world.channel()
+    events = [world.slack.put(channel, "U1", f"<@{BOT_USER}> {QUESTION} {n}") for n in range(5)]
+    for event in events:
+        for kind in ("app_mention", "message", "app_mention"):
+            await world.slack.event({**event, "type": kind})
+    for event in events:
+        await world.answered(channel, event["ts"])
+    await world.calm()
+    assert [len(world.slack.answers(channel, event["ts"])) for event in events] == [1] * 5
+    assert [len(world.slack.traces(channel, event["ts"])) for event in events] == [1] * 5
+    async with SlackServer(team="T2") as elsewhere:
+        bot = world.bot(SLACK_API_URL=elsewhere.url)
+        bot.start()
+        await wait_until(lambda: bool(elsewhere.sockets), 60)
+        text = "what did we say before, other workspace?"
+        ts = await elsewhere.mention(channel, "U1", text, thread_ts=events[0]["ts"])
+        asked = "other workspace?"
+        await wait_until(lambda: bool(world.asked(asked)), 20)
+        assert QUESTION not in world.asked(asked)[0]
+        await wait_until(lambda: "Stopped: " in str(elsewhere.own(channel)), 20)
+        assert ts
+        assert await bot.end() == 0
