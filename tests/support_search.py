@@ -6,6 +6,8 @@ It must not know how an index works inside.
 from collections.abc import Mapping
 from pathlib import Path
 
+from core.search import DocIndex
+
 RESUME_CENTER: Mapping[str, str] = {
     "resume-summary.md": """---
 title: Writing a resume summary
@@ -50,3 +52,8 @@ def write_files(root: Path, files: Mapping[str, str | bytes]) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content if isinstance(content, bytes) else content.encode())
     return root
+
+
+async def paths(index: DocIndex, query: str, k: int = 10) -> list[str]:
+    """The documents found, best first, with repetitions."""
+    return [hit.passage.path for hit in await index.search(query, k)]

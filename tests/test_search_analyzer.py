@@ -41,7 +41,15 @@ def analyzer() -> Analyzer:
     ],
 )
 def test_a_question_becomes_these_terms(analyzer: Analyzer, text: str, expected: list[str]) -> None:
-    assert analyzer.terms(text) == expected
+    assert list(analyzer.terms(text)) == expected
+
+
+def test_an_exact_identifier_weighs_more_than_a_word_and_its_parts_less(
+    analyzer: Analyzer,
+) -> None:
+    weights = analyzer.terms("team_id for badges")
+    assert weights["teamid"] > weights["badg"] > weights["team"] == weights["id"] > 0
+    assert analyzer.terms("the team of team_id")["team"] == weights["badg"]
 
 
 def test_a_document_keeps_single_characters_of_a_run(analyzer: Analyzer) -> None:

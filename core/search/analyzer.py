@@ -5,7 +5,7 @@ It must not know files, passages or the engine that counts the tokens.
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import Stemmer
@@ -14,7 +14,13 @@ VERSION = 1
 """Raised when the tokens of the same text change, so that indexes made before are rebuilt."""
 
 MAX_TOKEN_CHARS = 64
+WHOLE_WEIGHT = 2.0
+PART_WEIGHT = 0.5
+"""What a compound's exact form and its parts weigh in a question, beside 1 for a plain word."""
+
 _CACHE_ENTRIES = 200_000
+
+_Forms = tuple[tuple[str, ...], tuple[str, ...]]
 
 _FUNCTION_WORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then "
@@ -26,7 +32,7 @@ _QUESTION_WORDS = (
     "would should shall may might must please"
 )
 _CUT_CONTRACTIONS = (
-    "don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn cannot im ive id "
+    "don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn cannot im ive "
     "whats hows wheres"
 )
 STOP_WORDS = frozenset(f"{_FUNCTION_WORDS} {_QUESTION_WORDS} {_CUT_CONTRACTIONS}".split())
@@ -71,65 +77,74 @@ class Analyzer:
     """Text to tokens. Identifiers give their whole and their parts, CJK runs their bigrams."""
 
     def __init__(self) -> None:
-        self._cache: dict[str, tuple[str, ...]] = {}
+        self._cache: dict[str, _Forms] = {}
         self._english = _stemmer("english")
         self._others: dict[str, Callable[[str], str]] = {}
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a document's text, in order, with repetitions."""
-        return self._tokens(text, is_query=False)
+        found: list[str] = []
+        for exact, parts in self._words(text, is_query=False):
+            found.extend(exact)
+            found.extend(parts)
+        return found
 
-    def terms(self, query: str) -> list[str]:
-        """The distinct tokens of a question, in order; empty when it says nothing to search for."""
-        return list(dict.fromkeys(self._tokens(query, is_query=True)))
+    def terms(self, query: str) -> dict[str, float]:
+        """The distinct tokens of a question, in order, each with its weight.
 
-    def _tokens(self, text: str, *, is_query: bool) -> list[str]:
+        Empty when it says nothing to search for. An identifier's exact form weighs more than a
+        plain word, and its parts less, so that text about the parts alone ranks below it.
+        """
+        weights: dict[str, float] = {}
+        for exact, parts in self._words(query, is_query=True):
+            for token in exact:
+                weights[token] = max(weights.get(token, 0.0), WHOLE_WEIGHT if parts else 1.0)
+            for token in parts:
+                weights[token] = max(weights.get(token, 0.0), PART_WEIGHT)
+        return weights
+
+    def _words(self, text: str, *, is_query: bool) -> Iterator[_Forms]:
+        """Each word's exact forms, and its parts if it is a compound."""
         text = unicodedata.normalize("NFKC", text)
         # In a text all in capitals, capitals say nothing about a word.
         is_shouted = text.isupper()
-        found: list[str] = []
         for word in _WORDS.findall(text):
             if _IS_CJK.match(word):
-                found.extend(_bigrams(word, with_single=not is_query))
+                yield _bigrams(word, with_single=not is_query), ()
                 continue
-            tokens = self._cache.get(word)
-            if tokens is None:
-                tokens = self._expand(word)
+            forms = self._cache.get(word)
+            if forms is None:
+                forms = self._expand(word)
                 if len(self._cache) >= _CACHE_ENTRIES:
                     self._cache.clear()
-                self._cache[word] = tokens
-            if is_shouted and len(tokens) == 1 and tokens[0] in STOP_WORDS:
-                continue
-            found.extend(tokens)
-        return found
+                self._cache[word] = forms
+            if not (is_shouted and word.casefold() in STOP_WORDS):
+                yield forms
 
-    def _expand(self, word: str) -> tuple[str, ...]:
-        """The tokens of one word or compound: the exact form first, then its parts."""
+    def _expand(self, word: str) -> _Forms:
+        """The exact forms of one word or compound, and those of its parts."""
         if word[-1] in "+#":
-            return (word.casefold(),)
+            return (word.casefold(),), ()
         if word[0].isdigit() and "," in word:
-            return (word.replace(",", ""),)
+            return (word.replace(",", ""),), ()
         word = _TAIL.sub("", word)
         pieces = [piece for piece in _JOINS.split(_ELISION.sub("", word)) if piece]
         parts = [part for piece in pieces for part in _camel_parts(piece)]
         if not parts:
-            return ()
+            return (), ()
+        # Numbers keep their joints: 3.5 is not 35.
+        is_number = len(parts) > 1 and all(part.isdigit() for part in parts)
+        exact = self._forms(word if is_number else "".join(parts))
         found: dict[str, None] = {}
-        if len(parts) > 1:
-            # Numbers keep their joints: 3.5 is not 35.
-            is_number = all(part.isdigit() for part in parts)
-            whole = word if is_number else "".join(parts)
-            found.update(dict.fromkeys(self._forms(whole)))
         for part in parts:
-            if len(parts) > 1 and len(part) == 1 and not part.isdigit():
-                continue
-            found.update(dict.fromkeys(self._forms(part)))
+            if len(part) > 1 or part.isdigit():
+                found.update(dict.fromkeys(self._forms(part)))
             runs = _LETTERS_OR_DIGITS.findall(part)
             if len(runs) > 1:
                 # Parts of three or more: "4021" of E4021, but not the "s" and "3" of S3.
                 long_runs = (run for run in runs if len(run) > 2)
                 found.update(dict.fromkeys(form for run in long_runs for form in self._forms(run)))
-        return tuple(found)
+        return exact, tuple(form for form in found if form not in exact)
 
     def _forms(self, part: str) -> tuple[str, ...]:
         """A part as it is matched: stemmed and without marks, and as written if it had any."""
@@ -159,10 +174,10 @@ def _stemmer(language: str) -> Callable[[str], str]:
     return snowball.Stemmer(language, 0).stemWord
 
 
-def _bigrams(run: str, *, with_single: bool) -> list[str]:
+def _bigrams(run: str, *, with_single: bool) -> tuple[str, ...]:
     """Pairs of neighbours. A question of one character finds it through a document's singles."""
-    pairs = [run[at : at + 2] for at in range(len(run) - 1)]
-    return [*run, *pairs] if with_single or len(run) == 1 else pairs
+    pairs = tuple(run[at : at + 2] for at in range(len(run) - 1))
+    return (*run, *pairs) if with_single or len(run) == 1 else pairs
 
 
 def _camel_parts(piece: str) -> list[str]:

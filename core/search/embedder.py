@@ -20,6 +20,7 @@ Vectors = npt.NDArray[np.float32]
 MAX_IDS = 256
 """What all-MiniLM-L6-v2 was trained to read. Source: its sentence_bert_config.json."""
 
+_LATIN_SHARE = 0.7
 BATCH = 4
 """Larger batches were no faster and took up to 1,000 MB."""
 
@@ -41,6 +42,10 @@ class Embedder(Protocol):
         """The length of a vector."""
         ...
 
+    def understands(self, text: str) -> bool:
+        """Whether `text` is in a language that the model knows; others get no vector."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row of length 1 for each text.
 
@@ -60,6 +65,11 @@ class MiniLM:
         self._lock = threading.Lock()
         self._session: Any = None
         self._tokens: WordPiece | None = None
+
+    def understands(self, text: str) -> bool:
+        """Whether `text` is in Latin letters: of others the model sees unknown words alone."""
+        letters = [char for char in text if char.isalpha()]
+        return sum(char < "\u0250" for char in letters) >= _LATIN_SHARE * len(letters)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row of length 1 for each text; texts of like length are run together.

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from core.search.embedder import Embedder, EmbedderDown, Vectors
 from core.search.locks import try_lock
 from core.search.markdown import plain
@@ -17,8 +19,8 @@ from core.search.vectors import Vector, VectorCache, VectorTable
 
 log = logging.getLogger(__name__)
 
-_STEP = 32
-"""Passages embedded between two writes to disk: what a crash costs, about a second."""
+_STEP = 8
+"""Passages embedded between two writes to disk: what a crash, or a wish to stop, costs."""
 
 
 class Embeddings:
@@ -41,7 +43,12 @@ class Embeddings:
         return [key for key, row in zip(keys, rows, strict=True) if row < 0]
 
     def query(self, text: str) -> Vector | None:
-        """The vector of a question; None when the model is down, which is logged once."""
+        """The vector of a question; None in a language that the model does not know.
+
+        Also None when the model is down, which is logged once.
+        """
+        if not self._embedder.understands(text):
+            return None
         try:
             return self._embed([text])[0]
         except EmbedderDown as err:
@@ -71,7 +78,7 @@ class Embeddings:
                     return False
                 rows = snapshot.rows(missing[first : first + _STEP])
                 try:
-                    vectors = self._embed([embedded_text(row) for row in rows])
+                    vectors = self._passages([embedded_text(row) for row in rows])
                 except EmbedderDown as err:
                     self._note(err)
                     return False
@@ -88,6 +95,14 @@ class Embeddings:
     def _embed(self, texts: Sequence[str]) -> Vectors:
         vectors = self._embedder.embed(texts)
         self._is_down = False
+        return vectors
+
+    def _passages(self, texts: Sequence[str]) -> Vectors:
+        """Rows for `texts`, of zeros where the model does not know the language."""
+        known = [at for at, text in enumerate(texts) if self._embedder.understands(text)]
+        vectors = np.zeros((len(texts), self._embedder.dims), np.float32)
+        if known:
+            vectors[known] = self._embed([texts[at] for at in known])
         return vectors
 
     def _note(self, err: EmbedderDown) -> None:

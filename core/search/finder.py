@@ -5,6 +5,7 @@ It must not know files, nor how the index came about. Everything here blocks.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from core.search.analyzer import Analyzer
 from core.search.markdown import plain
 from core.search.rows import Row
 from core.search.store import Match, Snapshot
-from core.search.vectors import Vector, VectorTable
+from core.search.vectors import Rows, Vector, VectorTable
 
 CANDIDATES = 100
 """How many passages each side puts forward."""
@@ -49,7 +50,7 @@ def find(
     get_meaning: Callable[[], Meaning | None],
 ) -> list[Found]:
     """At most `k` passages, best first; none that has neither a word nor the sense in common."""
-    terms = analyzer.terms(query)[:MAX_TERMS]
+    terms = dict(islice(analyzer.terms(query).items(), MAX_TERMS))
     if not terms:
         return []
     meaning = get_meaning()
@@ -59,25 +60,34 @@ def find(
     cosines: list[float | None] = [None] * len(matches)
     if meaning is not None and len(meaning.table):
         similar = meaning.table.similar(meaning.vector)
-        near = np.argsort(-similar, kind="stable")[:limit]
-        keys = [int(key) for key in meaning.table.keys[near]]
+        near = _largest(similar, limit)
+        keys = [int(meaning.table.keys[row]) for row in near if similar[row] >= ranking.MIN_COSINE]
         known = {_place(match) for match in matches}
         nearest = snapshot.by_keys(keys, terms, TITLE_BOOST, 2 * limit)
         matches += [match for match in nearest if _place(match) not in known]
         lexical = [match.score for match in matches]
-        rows = meaning.table.find([match.key for match in matches])
-        cosines = [float(similar[row]) if row >= 0 else None for row in rows]
+        cosines = meaning.table.cosines([match.key for match in matches], similar)
     weight = meaning.weight if meaning else 0.0
     scores = ranking.fuse(lexical, cosines, weight)
     order = sorted(range(len(matches)), key=lambda at: -scores[at])[: max(k, 0)]
-    rarities = {term: ranking.rarity(snapshot.frequency(term), snapshot.size) for term in terms}
+    telling = {
+        term: weight * ranking.rarity(snapshot.frequency(term), snapshot.size)
+        for term, weight in terms.items()
+    }
     found: list[Found] = []
     for at in order:
         row = snapshot.fetch(matches[at])
         words = set(analyzer.tokens(f"{row.title}\n{row.heading}\n{plain(row.text)}"))
-        share = ranking.coverage(terms, rarities, words)
+        share = ranking.coverage(telling, words)
         found.append(Found(row, scores[at], ranking.is_good(share, cosines[at])))
     return found
+
+
+def _largest(values: Vector, count: int) -> Rows:
+    """Where the `count` largest of `values` are, in no order."""
+    if count >= len(values):
+        return np.arange(len(values))
+    return np.argpartition(values, -count)[-count:]
 
 
 def _place(match: Match) -> tuple[int, int]:

@@ -151,11 +151,12 @@ class DocIndex:
     async def watch(self) -> None:
         """Follow the folder until cancelled: changes are searchable within two seconds."""
         folder, _ = self._parts()
-        async for _ in changes(folder.root):
-            try:
-                await self.refresh()
-            except (SearchError, OSError) as err:
-                log.warning("the documents could not be refreshed: %s", err)
+        async with contextlib.aclosing(changes(folder.root)) as seen:
+            async for _ in seen:
+                try:
+                    await self.refresh()
+                except (SearchError, OSError) as err:
+                    log.warning("the documents could not be refreshed: %s", err)
 
     async def search(self, query: str, k: int) -> Sequence[Hit]:
         """At most `k` passages, best first; empty when nothing matches."""

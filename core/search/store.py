@@ -6,7 +6,7 @@ It must not know files' formats, nor how a question is ranked. Everything here b
 import json
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -68,14 +68,14 @@ class Snapshot:
         """In how many passages `term` occurs."""
         return self._searcher.doc_freq("tokens", term)
 
-    def by_words(self, terms: Sequence[str], title_boost: float, limit: int) -> list[Match]:
+    def by_words(self, terms: Mapping[str, float], title_boost: float, limit: int) -> list[Match]:
         """The best `limit` passages that hold at least one of `terms`."""
         if not terms:
             return []
         return self._matches(self._words_query(terms, title_boost), limit)
 
     def by_keys(
-        self, keys: Sequence[int], terms: Sequence[str], title_boost: float, limit: int
+        self, keys: Sequence[int], terms: Mapping[str, float], title_boost: float, limit: int
     ) -> list[Match]:
         """The passages with one of `keys`, scored by `terms` (0 where none occurs)."""
         if not keys:
@@ -122,14 +122,12 @@ class Snapshot:
         addresses = [address for _, address in hits]
         return [int(key) for key in self._searcher.fast_field_values("key", addresses) if key]
 
-    def _words_query(self, terms: Sequence[str], title_boost: float) -> tantivy.Query:
+    def _words_query(self, terms: Mapping[str, float], title_boost: float) -> tantivy.Query:
         clauses: list[tuple[tantivy.Occur, tantivy.Query]] = []
-        for term in terms:
-            query = tantivy.Query.term_query(self._schema, "tokens", term, "freq")
-            clauses.append((tantivy.Occur.Should, query))
-            if title_boost:
-                query = tantivy.Query.term_query(self._schema, "title_tokens", term, "freq")
-                boosted = tantivy.Query.boost_query(query, title_boost)
+        for term, weight in terms.items():
+            for field, boost in (("tokens", weight), ("title_tokens", weight * title_boost)):
+                query = tantivy.Query.term_query(self._schema, field, term, "freq")
+                boosted = tantivy.Query.boost_query(query, boost)
                 clauses.append((tantivy.Occur.Should, boosted))
         return tantivy.Query.boolean_query(clauses)
 

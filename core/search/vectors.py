@@ -22,6 +22,8 @@ _BLOCK_ROWS = 1_024
 """Rows widened at a time: they stay in the processor's cache, and BLAS starts no threads."""
 
 _COMPACT_FROM = 1_000
+_NO_VECTOR = 1e-9
+"""A scale below this marks a row of zeros: the model does not know the passage's language."""
 
 Keys = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.intp]
@@ -61,6 +63,13 @@ class VectorTable:
             np.dot(part, vector, out=found[first:last])
         found *= self._scales
         return found
+
+    def cosines(self, keys: Sequence[int], similar: Vector) -> list[float | None]:
+        """The part of `similar` that belongs to `keys`; None where there is no vector."""
+        return [
+            float(similar[row]) if row >= 0 and self._scales[row] > _NO_VECTOR else None
+            for row in self.find(keys)
+        ]
 
 
 class VectorCache:

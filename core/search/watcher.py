@@ -5,7 +5,9 @@ It must not know what is done then.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 # The stop event of another async library, which is not installed, has no type.
@@ -17,14 +19,17 @@ STEP_MS = 50
 DEBOUNCE_MS = 400
 """Changes within this time are taken together, however long they go on."""
 
-LOOK_AGAIN_MS = 10_000
+LOOK_AGAIN_S = 10.0
 """Network and bind mounts tell of no change, so the folder is looked at anyway."""
+
+_TICK_MS = 1_000
+"""How soon a folder that was replaced as a whole is noticed."""
 
 _RETRY_S = 1.0
 
 
-async def changes(root: Path) -> AsyncIterator[None]:
-    """One item for each burst of changes under `root`, or after LOOK_AGAIN_MS without one.
+async def changes(root: Path) -> AsyncGenerator[None]:
+    """One item for each burst of changes under `root`, or after LOOK_AGAIN_S without one.
 
     Goes on when the folder vanishes, and watches the new one when it is back. Ends only by
     cancellation.
@@ -37,15 +42,21 @@ async def changes(root: Path) -> AsyncIterator[None]:
                 watch_filter=None,
                 debounce=DEBOUNCE_MS,
                 step=STEP_MS,
-                rust_timeout=LOOK_AGAIN_MS,
+                rust_timeout=_TICK_MS,
                 yield_on_timeout=True,
-                raise_interrupt=False,
                 ignore_permission_denied=True,
             )
-            async for _ in watched:
-                yield
-                if root.stat().st_ino != before:
-                    break
+            # What changed before the watch was up.
+            yield
+            looked = time.monotonic()
+            async with aclosing(watched):
+                async for changed in watched:
+                    is_other = root.stat().st_ino != before
+                    if changed or is_other or time.monotonic() - looked > LOOK_AGAIN_S:
+                        yield
+                        looked = time.monotonic()
+                    if is_other:
+                        break
         except OSError as err:
             log.warning("the documents' folder cannot be watched: %s", err.strerror or err)
             await asyncio.sleep(_RETRY_S)
