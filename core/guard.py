@@ -144,6 +144,8 @@ def _escaped(text: str) -> Iterator[str]:
     for at, char in enumerate(text):
         if char == "\\":
             yield "\\\\"
+        elif " " <= char <= "~" and char not in "<>":
+            yield char
         elif char in "\n\r\t":
             yield {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[char]
         elif _must_escape(text, at) or any(
