@@ -62,6 +62,7 @@ async def main() -> None:
     print(f"the bare two calls   {figures['bare_ms']:.2f} ms")
     print(f"a turn               {figures['ms_a_turn']:.2f} ms")
     print(f"ratio                {figures['ratio']:.3f} (goal: at most {GOAL_RATIO})")
+    print(f"ratio of CPU time    {figures['cpu_ratio']:.3f}")
 
 
 async def measure(runs: int) -> dict[str, float]:
@@ -82,16 +83,20 @@ async def measure(runs: int) -> dict[str, float]:
             bare = anthropic.AsyncAnthropic(api_key="bench", base_url=url)
             loop_ms: list[float] = []
             bare_ms: list[float] = []
+            loop_cpu: list[float] = []
+            bare_cpu: list[float] = []
             tool_ms: list[int] = []
             for _ in range(WARM_UPS + runs):
-                start = time.perf_counter()
+                start, start_cpu = time.perf_counter(), time.process_time()
                 run = await answer(agent, task)
-                middle = time.perf_counter()
+                middle, middle_cpu = time.perf_counter(), time.process_time()
                 for body in bodies:
                     await stream(bare, body)
-                end = time.perf_counter()
+                end, end_cpu = time.perf_counter(), time.process_time()
                 loop_ms.append((middle - start) * 1000)
                 bare_ms.append((end - middle) * 1000)
+                loop_cpu.append(middle_cpu - start_cpu)
+                bare_cpu.append(end_cpu - middle_cpu)
                 tool_ms.append(run.trace[0].ms)
             await bare.close()
             await model.close()
@@ -103,6 +108,7 @@ async def measure(runs: int) -> dict[str, float]:
         "tool_ms": quiet(tool_ms[WARM_UPS:]),
         "ms_a_turn": whole / 2,
         "ratio": whole / alone,
+        "cpu_ratio": quiet(loop_cpu[WARM_UPS:]) / quiet(bare_cpu[WARM_UPS:]),
         "goal": GOAL_RATIO,
     }
 
@@ -163,7 +169,8 @@ async def server() -> AsyncIterator[str]:
     try:
         assert process.stdout is not None
         async with asyncio.timeout(60):
-            yield json.loads(await process.stdout.readline())["url"]
+            first_line = await process.stdout.readline()
+        yield json.loads(first_line)["url"]
     finally:
         process.terminate()
         await process.wait()
