@@ -45,6 +45,9 @@ INTERRUPTED = "I am restarting and will go on with this in a moment."
 
 _STATUS = {"search_docs": "Searching the docs", "read_doc": "Reading", "remember": "Noting"}
 
+_STATUS_FIRST = "Thinking…"
+_STATUS_LATER = "Reading what was found…"
+
 
 class Held:
     """A message that this process holds: its lease as last seen, and the clock of its run."""
@@ -118,8 +121,8 @@ class Answering:
                 match event:
                     case Checkpoint(state):
                         await self._checkpoint(taken, state)
-                    case TurnStarted():
-                        await delivery.status("Thinking…")
+                    case TurnStarted(turn):
+                        await delivery.status(_STATUS_FIRST if turn == 1 else _STATUS_LATER)
                     case ToolStarted():
                         await delivery.status(_status(event))
                     case TextDelta(text):

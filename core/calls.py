@@ -174,7 +174,7 @@ class ToolRunner:
             turn=self._state.turns,
             tool=str(call["name"]),
             input=redact_json(call["input"]),
-            output=redact(content_text(content)),
+            output=content_text(self._state.safe.blocks(content)),
             is_error=is_error,
             ms=ms,
             summary=self._summary(call),

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.answer import SourceBook
 from core.errors import BotError
+from core.guard import redact, redact_json
 from core.transcript import TRANSCRIPT_VERSION, blocks_of, tool_calls
 from core.types import (
     Block,
@@ -34,6 +35,36 @@ class Task:
     messages: Sequence[ChatMessage]
     context: ToolContext
     limits: Limits
+
+
+class Redactor:
+    """Takes secrets out of blocks, each text once a run: the same ones are kept again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        if text not in self._known:
+            self._known[text] = redact(text)
+        return self._known[text]
+
+    def blocks(self, blocks: Sequence[Block]) -> list[Block]:
+        """A copy of `blocks` without secrets; a call's input is judged with its names."""
+        return [self._block(block) for block in blocks]
+
+    def _block(self, block: Block) -> Block:
+        safe = dict(block)
+        match block["type"]:
+            case "text":
+                safe["text"] = self.text(block["text"])
+            case "tool_use":
+                safe["input"] = redact_json(block["input"])
+            case "search_result" | "tool_result":
+                safe["content"] = self.blocks(block["content"])
+            case _:
+                pass
+        return safe
 
 
 @dataclass(slots=True)
@@ -62,6 +93,7 @@ class RunState:
     is_nudged: bool = False
     elapsed_ms: int = 0
     started_at: float = 0.0
+    safe: Redactor = field(default_factory=Redactor)
 
     @property
     def pending_calls(self) -> list[Block]:
@@ -70,19 +102,27 @@ class RunState:
         return tool_calls(blocks_of(newest)) if newest["role"] == "assistant" else []
 
     def dump(self) -> str:
-        """JSON, for a checkpoint."""
+        """JSON without secrets, for a checkpoint."""
+        book = self.book.to_json()
+        for hit in book["found"]:
+            hit["passage"]["text"] = self.safe.text(hit["passage"]["text"])
+        calls = {name: asdict(call) for name, call in self.calls.items()}
+        for call in calls.values():
+            call["content"] = self.safe.blocks(call["content"])
         return json.dumps(
             {
                 "version": TRANSCRIPT_VERSION,
-                "messages": self.messages,
-                "text": self.text,
+                "messages": [
+                    {**item, "content": self.safe.blocks(blocks_of(item))} for item in self.messages
+                ],
+                "text": redact(self.text),
                 "turns": self.turns,
                 "usage": asdict(self.usage),
                 "cost_usd": self.cost_usd,
                 "steps": [asdict(step) for step in self.steps],
                 "facts_saved": [asdict(change) for change in self.facts_saved],
-                "book": self.book.to_json(),
-                "calls": {name: asdict(call) for name, call in self.calls.items()},
+                "book": book,
+                "calls": {redact(name): call for name, call in calls.items()},
                 "is_nudged": self.is_nudged,
                 "elapsed_ms": self.elapsed_ms,
                 "started_at": self.started_at,

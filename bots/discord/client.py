@@ -5,6 +5,7 @@ It must not render answers (reply.py) nor decide what a message is (ingress.py).
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 import discord
@@ -165,6 +166,9 @@ class FootnoteClient(discord.AutoShardedClient):
 
     async def _submit(self, raw: discord.Message, message: Message) -> None:
         """Hands it to core; Discord delivers nothing twice, so patience is ours."""
+        known = self._known(int(message.conversation.thread), int(message.reply_to or 0))
+        if known is not None:
+            message = replace(message, conversation=known)
         for pause_s in (*SUBMIT_RETRIES_S, None):
             try:
                 accepted = await self._chat.submit(message)
@@ -178,6 +182,13 @@ class FootnoteClient(discord.AutoShardedClient):
             if accepted.outcome in ("queued", "duplicate"):
                 self._asked.put(raw.id, accepted.conversation)
             return
+
+    def _known(self, *ids: int) -> Conversation | None:
+        """The conversation of one of our posts or of a question, as this process knows it."""
+        for each in ids:
+            if found := self.adapter.desk.posted.get(each) or self._asked.get(each):
+                return found
+        return None
 
     async def _note(self, raw: discord.Message, place: Place) -> None:
         """Another bot's words in our thread: context for the next person's question."""
@@ -230,7 +241,7 @@ class FootnoteClient(discord.AutoShardedClient):
             return
         try:
             place = await find_place(self, event.channel_id, event.guild_id)
-            known = self._asked.get(event.message_id)
+            known = self._known(event.message_id)
             conversation = known or place.conversation(self.workspace, event.message_id)
             await self._chat.cancel(conversation, str(event.user_id))
         except (StoreError, discord.HTTPException, OSError) as err:

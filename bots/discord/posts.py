@@ -63,11 +63,17 @@ class Posts:
     """The answer's messages in `channel`, oldest first."""
 
     def __init__(
-        self, client: discord.Client, pace: Pace, message: Message, ref: Ref | None
+        self,
+        client: discord.Client,
+        pace: Pace,
+        message: Message,
+        ref: Ref | None,
+        on_post: Callable[[int], None],
     ) -> None:
         self._client = client
         self._pace = pace
         self._message = message
+        self._on_post = on_post
         self._is_taken_over = ref is not None
         self._has_looked = False
         self._is_reply_refused = False
@@ -179,6 +185,7 @@ class Posts:
             # Replying needs the permission to read the history; speaking does not.
             self._is_reply_refused = True
             return
+        self._on_post(sent.id)
         post = _Post(sent.id, want)
         self._posts.append(post)
         if sent.content.strip() != want.text.strip():

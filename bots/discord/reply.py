@@ -15,7 +15,7 @@ from bots.discord.recent import Recent
 from bots.discord.render import facts_button, finished, streamed, trace_button
 from bots.discord.stream import Stream
 from bots.discord.threads import ThreadError, Threads
-from core.types import Message, Ref, Run
+from core.types import Conversation, Message, Ref, Run
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +26,18 @@ EDIT_GAP_S = 1.2
 
 @dataclass(slots=True)
 class Desk:
-    """What all replies of a process share."""
+    """What all replies of a process share.
+
+    `posted` names the conversation of each of our posts, and of the thread off it, before core
+    has saved that: people may be quicker.
+    """
 
     client: discord.Client
     pace: Pace = field(default_factory=Pace)
     hinted: Recent[int, bool] = field(default_factory=lambda: Recent[int, bool](1_000))
+    posted: Recent[int, Conversation] = field(
+        default_factory=lambda: Recent[int, Conversation](5_000)
+    )
     withdrawn: Recent[str, bool] = field(default_factory=lambda: Recent[str, bool](1_000))
 
 
@@ -40,7 +47,7 @@ class ChannelReply:
     def __init__(self, desk: Desk, message: Message, ref: Ref | None) -> None:
         self._desk = desk
         self._message = message
-        self._posts = Posts(desk.client, desk.pace, message, ref)
+        self._posts = Posts(desk.client, desk.pace, message, ref, self._note)
         self._threads = Threads(desk.client, message, ref)
         self._text = ""
         self._status = ""
@@ -123,6 +130,9 @@ class ChannelReply:
         self._desk.hinted.put(channel, True)
         self._has_hint = True
         return f"I can't open a thread here: I need the permission “{missing}”."
+
+    def _note(self, post: int) -> None:
+        self._desk.posted.put(post, self._message.conversation)
 
     async def _type(self) -> None:
         """Typing, for as long as nothing is posted."""
