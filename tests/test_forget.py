@@ -286,7 +286,8 @@ _ACTS = st.lists(
         st.integers(0, 2),
         st.integers(0, 1),
     ),
-    max_size=40,
+    min_size=15,
+    max_size=50,
 )
 
 
@@ -337,7 +338,7 @@ class _Life:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(before=_ACTS, after=_ACTS, scope=st.sampled_from(["channel", "everywhere"]))
 def test_nothing_of_the_user_remains_anywhere(
