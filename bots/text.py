@@ -19,6 +19,7 @@ __all__ = [
     "defuse_slack",
     "footer",
     "parse_command",
+    "public_line",
     "source_lines",
     "split_markdown",
     "take_part",
@@ -86,15 +87,20 @@ def trace_line(step: Step) -> str:
     Only the argument that tells what was looked for is shown, never a fact's value and never
     what a tool gave back. The text is plain and holds no Markdown or live mention.
     """
-    from core.guard import redact
-
     name = _SHOWN_ARGUMENT.get(step.tool)
     argument = step.input.get(name) if name else None
     items = [str(step.turn), _plain(step.tool, 40)]
     if isinstance(argument, str) and argument.strip():
-        items.append(_plain(_PHONE.sub("[number]", redact(argument)), MAX_ARGUMENT_CHARS))
+        items.append(public_line(argument, MAX_ARGUMENT_CHARS))
     items += ["error" if step.is_error else "ok", f"{step.ms:,} ms"]
     return " · ".join(items)
+
+
+def public_line(text: str, limit: int) -> str:
+    """A user's words as one plain line that everyone may read: no secret, number or mention."""
+    from core.guard import redact
+
+    return _plain(_PHONE.sub("[number]", redact(text)), limit)
 
 
 def source_lines(sources: Sequence[Source]) -> list[str]:

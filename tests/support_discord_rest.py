@@ -4,6 +4,7 @@ It must not know Footnote. Replies carry exactly `Content-Type: application/json
 discord.py parses nothing else.
 """
 
+import asyncio
 import json
 import re
 import time
@@ -40,13 +41,17 @@ class Call:
 
 @dataclass
 class Fault:
-    """An answer to give in place of the real one; `after` does the work first."""
+    """An answer to give in place of the real one; `after` does the work first.
+
+    With `released` the real answer is given, late: when that is set.
+    """
 
     method: str
     path: str
     error: ApiError
     times: int
     after: bool = False
+    released: asyncio.Event | None = None
 
 
 class Rest(Interactions):
@@ -79,6 +84,12 @@ class Rest(Interactions):
         error = ApiError(status, code, "injected", headers or {}, extra)
         self.faults.append(Fault(method, path, error, times, after))
 
+    def hold(self, method: str, path: str) -> asyncio.Event:
+        """Do what the next matching request asks, but answer only when the event is set."""
+        released = asyncio.Event()
+        self.faults.append(Fault(method, path, ApiError(500, 0), 1, released=released))
+        return released
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix("/api/v10")
         if path.startswith("/cdn/"):
@@ -87,11 +98,13 @@ class Rest(Interactions):
         self.calls.append(Call(request.method, path, body, time.monotonic()))
         try:
             fault = self._fault(request.method, path)
-            if fault is not None and not fault.after:
+            if fault is not None and not fault.after and fault.released is None:
                 raise fault.error
             self._limit(request.method, path)
             result = await self._route(request.method, path, body, dict(request.query))
-            if fault is not None:
+            if fault is not None and fault.released is not None:
+                await fault.released.wait()
+            elif fault is not None:
                 raise fault.error
         except ApiError as err:
             data = {"code": err.code, "message": err.text, **err.extra}

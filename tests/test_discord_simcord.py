@@ -58,6 +58,11 @@ def people(env: simcord.Env) -> tuple[Any, Any, Any]:
     )
 
 
+def bot_id(env: simcord.Env) -> int:
+    assert env.bot.user is not None
+    return env.bot.user.id
+
+
 def answer_in(channel: Any) -> Any:
     """The bot's reply; opening a thread off it leaves a notice behind in this simulation."""
     plain = discord.MessageType.reply
@@ -66,7 +71,7 @@ def answer_in(channel: Any) -> Any:
 
 async def test_mention_reply_thread_and_followup(simcord_env: simcord.Env, door: AnsweringDoor):
     channel, ann, ben = people(simcord_env)
-    me = f"<@{simcord_env.bot.user.id}>"
+    me = f"<@{bot_id(simcord_env)}>"
     question = await ann.send(channel, f"{me} how do I use the VPN?")
     answer = answer_in(channel)
     assert answer.reference.message_id == question.id
@@ -84,8 +89,9 @@ async def test_mention_reply_thread_and_followup(simcord_env: simcord.Env, door:
     ]
     assert sent
     for request in sent:
-        assert request.json["enforce_nonce"]
-        assert request.json["allowed_mentions"]["parse"] == []
+        body = request.json or {}
+        assert body["enforce_nonce"]
+        assert body["allowed_mentions"]["parse"] == []
 
 
 async def test_direct_message_is_answered_in_place_with_a_private_trace(
@@ -96,6 +102,7 @@ async def test_direct_message_is_answered_in_place_with_a_private_trace(
     simcord_env.guild.add_member(eve)
     await eve.send_dm("hello")
     answer = eve.dm_channel.last_message
+    assert answer is not None
     assert answer.content.startswith("Use the")
     result = await eve.click(answer, custom_id=f"trace:{door.run.id}")
     assert result.response.ephemeral
@@ -106,7 +113,7 @@ async def test_trace_button_survives_a_restart_and_is_the_askers_alone(
     simcord_env: simcord.Env, door: AnsweringDoor
 ):
     channel, ann, ben = people(simcord_env)
-    await ann.send(channel, f"<@{simcord_env.bot.user.id}> vpn?")
+    await ann.send(channel, f"<@{bot_id(simcord_env)}> vpn?")
     [thread] = channel.threads
     trace = thread.last_message
     await simcord_env.restart_bot(make_client(door))
@@ -145,7 +152,7 @@ async def test_ask_is_private_and_saved_facts_can_be_undone(
     session = door.accepted[0].session
     change = FactChange(session, "team", "ops", None)
     door.run = make_run("Noted.", id="run-2", facts_saved=(change,))
-    await ann.send(channel, f"<@{simcord_env.bot.user.id}> remember I am in ops")
+    await ann.send(channel, f"<@{bot_id(simcord_env)}> remember I am in ops")
     shown = await ann.click(answer_in(channel), custom_id="facts:run-2")
     assert shown.response.ephemeral
     assert "ops" in shown.response.content

@@ -103,6 +103,8 @@ class DiscordLink:
 def run_discord(settings: DiscordSettings) -> int:
     """The exit code of the whole life of the process."""
     use_api(settings.discord_api_url)
+    # Nobody is missing voice here.
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
     has_content = settings.discord_message_content
     links: list[DiscordLink] = []
 

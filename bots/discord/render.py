@@ -8,7 +8,15 @@ from collections.abc import Sequence
 
 from bots.discord.markup import to_discord
 from bots.discord.posts import Wanted
-from bots.text import defuse_discord, footer, source_lines, split_markdown, trace_line, trace_title
+from bots.text import (
+    defuse_discord,
+    footer,
+    public_line,
+    source_lines,
+    split_markdown,
+    trace_line,
+    trace_title,
+)
 from core.types import Message, Run
 
 LIMIT = 2_000
@@ -102,8 +110,7 @@ def full_trace(run: Run) -> str:
 
 def thread_name(message: Message) -> str:
     """A thread's name from its question, 1 to 80 characters, on one line."""
-    words = re.sub(r"[`*_~|<>]", " ", message.text)
-    return _one_line(words, THREAD_NAME) or "Footnote"
+    return " ".join(public_line(message.text, THREAD_NAME).split()) or "Footnote"
 
 
 def _fenced(text: str) -> str:
