@@ -65,7 +65,7 @@ def _prose(text: str) -> str:
 def _outside_code(line: str, change: Callable[[str], str]) -> str:
     heading = _DEEP_HEADING.fullmatch(line)
     if heading:
-        line = f"**{heading[1].strip('*')}**"
+        line = f"**{heading[1].replace('**', '')}**"
     done: list[str] = []
     at = 0
     for span in _SPAN.finditer(line):
