@@ -104,7 +104,7 @@ async def _start(damage: Damage, url: str, folder: Path, place: int) -> None:
         url,
         "",
         str(folder / "data"),
-        str(LEASE_S),
+        json.dumps({"lease_s": LEASE_S}),
         stdout=asyncio.subprocess.PIPE,
         stderr=log,
     )

@@ -60,6 +60,11 @@ class Held:
         if taken.is_cancelled:
             self.clock.cancel()
 
+    def adopt(self, taken: Taken) -> None:
+        """This process took its own message again after its lease had run out: it goes on."""
+        self.taken = taken
+        self.renew(time.monotonic())
+
     def renew(self, sent_at: float) -> None:
         """The lease was renewed by a request sent at `sent_at` (monotonic seconds)."""
         self._renewed_at = sent_at
@@ -120,7 +125,7 @@ class Answering:
             async for event in events:
                 match event:
                     case Checkpoint(state):
-                        await self._checkpoint(taken, state)
+                        await self._checkpoint(held.taken, state)
                     case TurnStarted(turn):
                         await delivery.status(_STATUS_FIRST if turn == 1 else _STATUS_LATER)
                     case ToolStarted():
@@ -174,8 +179,8 @@ class Answering:
     ) -> Taken | None:
         await delivery.close(run)
         pause_s = RETRY_BASE_S
-        taken = held.taken
         while True:
+            taken = held.taken
             try:
                 if not is_saved:
                     # once more, now that it is posted; being done matters more than being kept

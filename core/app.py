@@ -41,6 +41,7 @@ class App:
         self.library = library
         self.model = model
         self._closing = closing
+        self._served: list[Backlog] = []
         self.memory = Memory(
             store, memory_ttl_days=settings.memory_ttl_days, run_ttl_days=settings.run_ttl_days
         )
@@ -93,11 +94,13 @@ class App:
 
     async def serve(self, adapters: Sequence[Adapter], stop: asyncio.Event) -> None:
         """Answers the messages of the adapters' workspaces until `stop`, then drains."""
+        self._served.clear()
         for adapter in adapters:
             for workspace in adapter.workspaces:
                 backlog = self.backlog(adapter.platform, workspace)
                 await backlog.register()
                 await backlog.repair()
+                self._served.append(backlog)
         await self._worker.serve(adapters, stop)
 
     def backlog(self, platform: str, workspace: str) -> Backlog:
@@ -105,11 +108,18 @@ class App:
         return Backlog(self.store, platform, workspace, run_ttl_days=self.settings.run_ttl_days)
 
     async def health(self) -> Mapping[str, Any]:
-        """`redis`: whether it answers."""
+        """`redis`: whether it answers; then `inbox_depth` and `inbox_oldest_s` of what is served."""
+        if not await self.store.is_healthy():
+            return {"redis": False}
         try:
-            return {"redis": await self.store.is_healthy()}
+            stats = [await backlog.stats() for backlog in self._served]
         except StoreError:
             return {"redis": False}
+        return {
+            "redis": True,
+            "inbox_depth": sum(item.depth for item in stats),
+            "inbox_oldest_s": round(max((item.oldest_age_s for item in stats), default=0.0), 1),
+        }
 
     async def close(self) -> None:
         """Lets go of the model, the index and Redis, in that order."""

@@ -5,6 +5,7 @@ It must not know any platform: a `Reply` renders.
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import StoreError
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 
 POST_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 180.0
+BLIND_S = 5.0
+"""How long Redis is not asked again after it could not be."""
 
 
 class Delivery:
@@ -30,6 +33,7 @@ class Delivery:
         self._reply: Reply | None = None
         self._saved_ref: Ref | None = held.taken.ref
         self._has_asked = False
+        self._blind_until = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -84,16 +88,21 @@ class Delivery:
             await self._save_ref(reply)
 
     async def _ask(self, *, is_final: bool = False) -> None:
-        """Asks Redis whether the message is still ours; trusts a fresh lease when it is gone."""
+        """Asks Redis whether the message is still ours.
+
+        A Redis that cannot be asked has no say: nobody else can take the message from it either,
+        and an answer that people wait for is worth more than the chance that only we are cut off.
+        """
+        now = time.monotonic()
+        if self._has_asked and is_final and self._held.is_fresh:
+            return  # `answered` has just asked, in the call that saved the run
+        if now < self._blind_until:
+            return
         try:
-            # `answered` has just asked, in the call that saved the run
-            if not (is_final and self._has_asked and self._held.is_fresh) and not (
-                await self._inbox.owns(self._held.taken)
-            ):
+            if not await self._inbox.owns(self._held.taken):
                 raise LeaseLost
         except StoreError:
-            if not self._held.is_fresh:
-                raise
+            self._blind_until = now + BLIND_S
         self._has_asked = True
 
     async def _save_ref(self, reply: Reply) -> None:

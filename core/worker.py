@@ -80,14 +80,22 @@ class Worker:
                 continue
             try:
                 for taken in await self._inbox.take(workplaces, free):
-                    task = asyncio.create_task(self._converse(taken))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
+                    self._begin(taken)
                 pause_s = PAUSE_MIN_S
             except StoreError as err:
                 log.warning("no work can be taken, trying again: %s", err)
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
                 pause_s = min(pause_s * 2, PAUSE_MAX_S)
+
+    def _begin(self, taken: Taken) -> None:
+        held = self._held.get(taken.conversation)
+        if held is not None and held.taken.message.id == taken.message.id:
+            # our lease had run out, and it was us who took over: the run under way goes on
+            held.adopt(taken)
+            return
+        task = asyncio.create_task(self._converse(taken))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _converse(self, taken: Taken) -> None:
         """Answers a conversation's messages, first in, first out, until none is left."""

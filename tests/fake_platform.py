@@ -1,11 +1,12 @@
 """A recording chat platform over real sockets, and a worker process that serves it.
 
 The platform counts posts, edits and model calls by message, and can say what is posted already,
-as Slack's look-up and Discord's nonce do. `python -m tests.fake_platform URL REDIS DATA_DIR` is a
-worker; it submits what the platform hands it, answers with a model of two calls, and may be killed.
+as Slack and Discord can. `python -m tests.fake_platform URL REDIS DATA_DIR SETTINGS`
+is a worker (SETTINGS as JSON): it answers with a model of two calls, and may be killed.
 """
 
 import asyncio
+import json
 import signal
 import sys
 import time
@@ -57,16 +58,19 @@ class PlatformServer:
         self.finished: list[str] = []
         self.url = ""
         self.model_delay_s = model_delay_s
-        self.fail_posts = 0
+        self.held_turns: set[int] = set()
+        self.holds_edits = False
+        self.edits = 0
         self._gate = asyncio.Event()
         self._gate.set()
 
-    def hold_model(self) -> None:
-        """Model calls wait from now on."""
+    def hold(self, *turns: int, edits: bool = False) -> None:
+        """Model calls of these turns, and final edits, wait from now on."""
+        self.held_turns, self.holds_edits = set(turns), edits
         self._gate.clear()
 
-    def release_model(self) -> None:
-        """Model calls go on."""
+    def release(self) -> None:
+        """Everything goes on."""
         self._gate.set()
 
     async def __aenter__(self) -> "PlatformServer":
@@ -88,9 +92,6 @@ class PlatformServer:
 
     async def _post(self, request: web.Request) -> web.Response:
         data = await request.json()
-        if self.fail_posts > 0:
-            self.fail_posts -= 1
-            return web.Response(status=500)
         known = self.by_message.get(data["nonce"])
         if known is None:
             known = f"p{len(self.posts) + 1}"
@@ -100,6 +101,9 @@ class PlatformServer:
 
     async def _edit(self, request: web.Request) -> web.Response:
         data = await request.json()
+        self.edits += 1
+        if self.holds_edits:
+            await self._gate.wait()
         post = self.posts[data["id"]]
         post.text = data["text"]
         if data["is_final"]:
@@ -115,7 +119,8 @@ class PlatformServer:
         data = await request.json()
         key = (data["message_id"], data["turn"])
         self.model_calls[key] = self.model_calls.get(key, 0) + 1
-        await self._gate.wait()
+        if data["turn"] in self.held_turns:
+            await self._gate.wait()
         await asyncio.sleep(self.model_delay_s)
         return web.json_response({})
 
@@ -236,5 +241,5 @@ async def work(url: str, redis_url: str | None, data_dir: Path, **settings: Any)
 
 
 if __name__ == "__main__":
-    lease_s = float(sys.argv[4]) if len(sys.argv) > 4 else 10.0
-    asyncio.run(work(sys.argv[1], sys.argv[2] or None, Path(sys.argv[3]), lease_s=lease_s))
+    url, redis_url, data_dir, settings = sys.argv[1:]
+    asyncio.run(work(url, redis_url or None, Path(data_dir), **json.loads(settings)))

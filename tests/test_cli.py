@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def test_search_and_index_show_what_the_bot_finds(cli: Cli, tmp_path: Path) -> N
     (docs / "a.md").write_text("# Backups\n\nBackups run at two every night.\n")
     (docs / "empty.md").write_text("")
     out, _ = cli("index", "--docs", str(docs))
-    assert "1 added" in out
+    assert "1 passages" in out
     assert "skipped empty.md" in out
     hits = json.loads(cli("search", "when do backups run", "--json", "--docs", str(docs))[0])
     assert hits[0]["path"] == "a.md"
@@ -185,6 +186,39 @@ async def test_chat_against_the_providers_protocol(cli: Cli) -> None:
     assert answer["sources"]
     assert answer["cost_usd"] > 0
     assert "[1]" in answer["text"]
+
+
+async def test_a_killed_chat_answers_when_it_is_started_again(cli: Cli) -> None:
+    async with AnthropicServer() as server:
+        held = asyncio.Event()
+        respond = server.respond
+        assert respond is not None
+
+        def wait(body: Any) -> Any:
+            held.set()
+            return replace(respond(body), delay_s=60.0)
+
+        server.respond = wait
+        model = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
+        killed = cli.start("chat", QUESTION, "--session", "one", **model)
+        await asyncio.wait_for(held.wait(), 30)
+        killed.kill()
+        await asyncio.to_thread(killed.communicate)
+        server.respond = respond
+        out, err = await asyncio.to_thread(
+            lambda: cli("chat", "--session", "one", stdin="/quit\n", **model)
+        )
+    assert f"An earlier question is answered first: {QUESTION}" in err
+    assert "At the top of your resume" in out
+    assert "Stopped: done" in out
+
+
+def test_inbox_shows_what_waits(cli: Cli) -> None:
+    cli.ask("My name is Ada.")
+    out, _ = cli("inbox")
+    assert "0 waiting or under way" in out
+    _, err = cli("inbox", "retry", "r123", code=1)
+    assert "no dead letter r123" in err
 
 
 def test_help_names_every_command(cli: Cli) -> None:
