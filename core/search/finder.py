@@ -35,11 +35,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The dense side: the question's vector, the passages' vectors, and how far to trust it."""
+    """The dense side: the question's vector, the passages' vectors, and how far to trust them.
+
+    `good` and `least` are the model's floors, see `core.search.embedder.Embedder`.
+    """
 
     vector: Vector
     table: VectorTable
     weight: float
+    good: float
+    least: float
 
 
 def find(
@@ -61,13 +66,13 @@ def find(
     if meaning is not None and len(meaning.table):
         similar = meaning.table.similar(meaning.vector)
         near = _largest(similar, limit)
-        keys = [int(meaning.table.keys[row]) for row in near if similar[row] >= ranking.MIN_COSINE]
+        keys = [int(meaning.table.keys[row]) for row in near if similar[row] >= meaning.least]
         known = {_place(match) for match in matches}
         nearest = snapshot.by_keys(keys, terms, TITLE_BOOST, 2 * limit)
         matches += [match for match in nearest if _place(match) not in known]
         lexical = [match.score for match in matches]
         cosines = meaning.table.cosines([match.key for match in matches], similar)
-    weight = meaning.weight if meaning else 0.0
+    weight, good = (meaning.weight, meaning.good) if meaning else (0.0, 0.0)
     scores = ranking.fuse(lexical, cosines, weight)
     order = sorted(range(len(matches)), key=lambda at: -scores[at])[: max(k, 0)]
     telling = {
@@ -79,7 +84,7 @@ def find(
         row = snapshot.fetch(matches[at])
         words = set(analyzer.tokens(f"{row.title}\n{row.heading}\n{plain(row.text)}"))
         share = ranking.coverage(telling, words)
-        found.append(Found(row, scores[at], ranking.is_good(share, cosines[at])))
+        found.append(Found(row, scores[at], ranking.is_good(share, cosines[at], good)))
     return found
 
 

@@ -36,12 +36,11 @@ def require_root(root: Path) -> Path:
     Raises:
         SearchError: it does not exist or is no folder; the text names the setting.
     """
-    resolved = root.expanduser()
-    if not resolved.exists():
+    if not root.exists():
         raise SearchError(f"DOCS_PATH names a folder that does not exist: {root}")
-    if not resolved.is_dir():
+    if not root.is_dir():
         raise SearchError(f"DOCS_PATH must name a folder, but this is a file: {root}")
-    return resolved.resolve()
+    return root.resolve()
 
 
 class Folder:

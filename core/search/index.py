@@ -7,21 +7,23 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from core.errors import SearchError
-from core.search import analyzer, documents, finder, ranking, reader, store
+from core.search import analyzer, documents, finder, reader, store
 from core.search.analyzer import Analyzer
 from core.search.embedder import Embedder, MiniLM
-from core.search.embedding import Embeddings
+from core.search.embedder import multilingual as installed_multilingual
 from core.search.finder import Meaning
 from core.search.folder import Folder, require_root
 from core.search.links import Links
+from core.search.meaning import Languages, Meanings
 from core.search.refresh import Refresher
 from core.search.report import IndexReport, Progress
 from core.search.rows import FileEntry
@@ -38,8 +40,6 @@ EMBED_DELAY_S = 2.0
 
 _EMBED_AGAIN_S = 5.0
 _FOLLOW_S = 0.5
-_MIN_EMBEDDED = 0.5
-"""Share of passages with a vector from which meaning is asked."""
 
 
 class DocIndex:
@@ -47,7 +47,8 @@ class DocIndex:
 
     `root` is the folder of documents, `data_dir` where indexes are kept, `base_url` a template
     for public links, `include` glob patterns of further files to read as text. `embedder` makes
-    the vectors (default: the model that is installed); `by_words_only` does without.
+    the vectors, `multilingual` those for questions in other languages (default: the models that
+    are installed); `by_words_only` does without.
     """
 
     def __init__(
@@ -58,13 +59,16 @@ class DocIndex:
         base_url: str | None = None,
         include: str = "",
         embedder: Embedder | None = None,
+        multilingual: Embedder | None = None,
         by_words_only: bool = False,
     ) -> None:
-        self._given_root = root
+        self._given_root = root.expanduser()
         self._data_dir = data_dir
         self._links = Links(base_url)
         self._include = include
-        self._embedder = None if by_words_only else embedder or MiniLM()
+        self._by_words_only = by_words_only
+        self._english = embedder or MiniLM()
+        self._multilingual = multilingual or (None if embedder else installed_multilingual())
         self._analyzer = Analyzer()
         self._refreshing = asyncio.Lock()
         self._stopping = threading.Event()
@@ -74,8 +78,8 @@ class DocIndex:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._folder: Folder | None = None
         self._store: Store | None = None
-        self._embeddings: Embeddings | None = None
-        self._entries: dict[str, FileEntry] = {}
+        self._meanings: Meanings | None = None
+        self._take(())
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -104,7 +108,7 @@ class DocIndex:
             text = self._nothing_found(report)
             await self.close()
             raise SearchError(text)
-        if self._embeddings:
+        if self._meanings:
             self._embedding = asyncio.create_task(self._keep_embedded())
         return report
 
@@ -127,9 +131,11 @@ class DocIndex:
             SearchError: the folder is gone.
         """
         async with self._refreshing:
-            folder, opened = self._parts()
-            require_root(folder.root)
-            refresher = Refresher(folder, opened, self._analyzer)
+            _, opened = self._parts()
+            # A link to the folder may lead to another one by now, as deployments do it.
+            root = await asyncio.to_thread(require_root, self._given_root)
+            self._folder = Folder(root, documents.SUFFIXES, self._include)
+            refresher = Refresher(self._folder, opened, self._analyzer)
             report = await self._in_thread(refresher.run, on_progress)
             await asyncio.to_thread(self._snapshot)
             return report
@@ -139,19 +145,18 @@ class DocIndex:
 
         When another process is at it, this one waits for it. Progress as in `refresh`.
         """
-        while self._embeddings and not self._stopping.is_set():
+        while self._meanings and not self._stopping.is_set():
             snapshot = await asyncio.to_thread(self._snapshot)
-            if await self._in_thread(partial(self._embeddings.fill, snapshot), on_progress):
+            if await self._in_thread(partial(self._meanings.fill, snapshot), on_progress):
                 return True
-            if self._embeddings.is_down:
+            if self._meanings.is_down:
                 return False
             await asyncio.sleep(_FOLLOW_S)
         return False
 
     async def watch(self) -> None:
         """Follow the folder until cancelled: changes are searchable within two seconds."""
-        folder, _ = self._parts()
-        async with contextlib.aclosing(changes(folder.root)) as seen:
+        async with contextlib.aclosing(changes(self._given_root)) as seen:
             async for _ in seen:
                 try:
                     await self.refresh()
@@ -203,10 +208,10 @@ class DocIndex:
         """Embed what is missing, now and after every change, until the index is closed."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), EMBED_DELAY_S)
-        while self._embeddings and not self._closing.is_set():
+        while self._meanings and not self._closing.is_set():
             self._changed.clear()
             snapshot = await asyncio.to_thread(self._snapshot)
-            is_done = await self._in_thread(partial(self._embeddings.fill, snapshot), None)
+            is_done = await self._in_thread(partial(self._meanings.fill, snapshot), None)
             # Not done: another process is at it, or the model is down; either may change.
             wait_s = None if is_done else _EMBED_AGAIN_S
             with contextlib.suppress(TimeoutError):
@@ -219,20 +224,21 @@ class DocIndex:
 
     def _open(self) -> None:
         root = require_root(self._given_root)
-        mark = hashlib.blake2b(str(root).encode(errors="surrogateescape"), digest_size=8)
+        name = os.fsencode(self._given_root.absolute())
+        mark = hashlib.blake2b(name, digest_size=8)
         home = self._data_dir / "search" / mark.hexdigest()
         versions = f"{store.VERSION}.{documents.VERSION}.{analyzer.VERSION}"
         self._folder = Folder(root, documents.SUFFIXES, self._include)
         self._store = Store(home / f"index-{versions}")
-        self._entries = self._store.snapshot()[0].entries()
-        if self._embedder:
-            self._embeddings = Embeddings(home, self._embedder)
+        self._take(self._store.snapshot()[0].entries().values())
+        if not self._by_words_only:
+            self._meanings = Meanings(home, self._english, self._multilingual)
 
     def _snapshot(self) -> Snapshot:
         _, opened = self._parts()
         snapshot, is_new = opened.snapshot()
         if is_new:
-            self._entries = snapshot.entries()
+            self._take(snapshot.entries().values())
             if self._loop:
                 self._loop.call_soon_threadsafe(self._changed.set)
         return snapshot
@@ -258,16 +264,12 @@ class DocIndex:
             for row in (item.row,)
         ]
 
+    def _take(self, entries: Iterable[FileEntry]) -> None:
+        self._entries = {entry.path: entry for entry in entries}
+        self._languages = Languages.of(self._entries.values())
+
     def _meaning(self, query: str) -> Meaning | None:
-        """The dense side of a question, once enough passages have a vector."""
-        if self._embeddings is None:
-            return None
-        table = self._embeddings.table()
-        passages = sum(entry.passages for entry in self._entries.values())
-        if not len(table) or len(table) < _MIN_EMBEDDED * passages:
-            return None
-        vector = self._embeddings.query(query)
-        return None if vector is None else Meaning(vector, table, ranking.MEANING_WEIGHT)
+        return self._meanings.ask(query, self._languages) if self._meanings else None
 
     def _nothing_found(self, report: IndexReport) -> str:
         folder, _ = self._parts()

@@ -13,15 +13,6 @@ Source: measured on four sets, with questions of the other sets as those off the
 right passages are above it, and 1 of 50 of the others.
 """
 
-GOOD_BOTH = 0.52
-"""The same for cosine + half the share of words: 99 of 100 are above, and 1 of 25 others."""
-
-MIN_COSINE = 0.3
-"""A passage without a word of the question is only put forward from here."""
-
-MEANING_WEIGHT = 0.65
-"""Chosen on one half of the questions of four sets; bench/search.py reports the other half."""
-
 
 def rarity(frequency: int, size: int) -> float:
     """How much a term tells, by the number of passages it is in; never negative, smoothed."""
@@ -52,6 +43,9 @@ def fuse(lexical: Sequence[float], cosines: Sequence[float | None], weight: floa
     return scores
 
 
-def is_good(share: float, cosine: float | None) -> bool:
-    """Whether a passage really matches: by `share` of the question's words, and by its sense."""
-    return share >= GOOD_WORDS if cosine is None else cosine + share / 2 >= GOOD_BOTH
+def is_good(share: float, cosine: float | None, good: float) -> bool:
+    """Whether a passage really matches: by `share` of the question's words, and by its sense.
+
+    `good` is the floor of the model that made the cosine.
+    """
+    return share >= GOOD_WORDS if cosine is None else cosine + share / 2 >= good

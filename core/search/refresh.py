@@ -7,6 +7,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from core.search import documents
 from core.search.analyzer import Analyzer
@@ -103,8 +104,7 @@ class Refresher:
     ) -> tuple[FileEntry, bool]:
         """The file's new entry, and whether its content differs from `before`."""
         target = self._folder.resolve(file.path)
-        reason: str | None = None
-        mark = title = ""
+        entry = FileEntry(file.path, file.size, file.stamp, "", "", 0)
         parts: tuple[documents.Part, ...] = ()
         try:
             if target is None:
@@ -112,29 +112,24 @@ class Refresher:
             data = documents.read_bytes(target)
             mark = documents.fingerprint(data)
             if before and before.fingerprint == mark:
-                entry = FileEntry(
-                    file.path,
-                    file.size,
-                    file.stamp,
-                    mark,
-                    before.title,
-                    before.passages,
-                    before.reason,
-                )
+                entry = replace(before, size=file.size, stamp=file.stamp)
                 if entry != before:
                     writer.touch(entry)
                 return entry, False
+            entry = replace(entry, fingerprint=mark)
             parsed = documents.parse(file.path, data)
-            title, parts = parsed.title, parsed.parts
+            parts = parsed.parts
+            entry = replace(
+                entry, title=parsed.title, passages=len(parts), language=parsed.language
+            )
         except Unreadable as err:
-            reason = str(err)
+            entry = replace(entry, reason=str(err))
         except Exception:
             # A fault of ours in one file must not keep the others from being found.
             log.exception("could not read %s", file.path)
-            reason = "could not be read (see the log)"
-        entry = FileEntry(file.path, file.size, file.stamp, mark, title, len(parts), reason)
+            entry = replace(entry, reason="could not be read (see the log)")
         if entry != before:
-            writer.add(entry, (self._draft(file.path, title, part) for part in parts))
+            writer.add(entry, (self._draft(file.path, entry.title, part) for part in parts))
         return entry, True
 
     def _draft(self, path: str, title: str, part: documents.Part) -> Draft:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file as indexed. `reason` is why it has no passages; None when it has some."""
+    """A file as indexed. `reason` is why it has no passages; None when it has some.
+
+    `language` is a two-letter code, or None when it cannot be told.
+    """
 
     path: str
     size: int
@@ -16,6 +19,7 @@ class FileEntry:
     fingerprint: str
     title: str
     passages: int
+    language: str | None = None
     reason: str | None = None
 
 

@@ -18,7 +18,7 @@ from core.errors import SearchError
 from core.search.locks import try_lock
 from core.search.rows import Draft, FileEntry, Row
 
-VERSION = 1
+VERSION = 2
 """Raised when the fields change, so that indexes made before are rebuilt."""
 
 _HEAP_BYTES = 30_000_000

@@ -46,9 +46,8 @@ async def changes(root: Path) -> AsyncGenerator[None]:
                 yield_on_timeout=True,
                 ignore_permission_denied=True,
             )
-            # What changed before the watch was up.
-            yield
-            looked = time.monotonic()
+            # The first item always counts: what changed before the watch was up is told by none.
+            looked = -LOOK_AGAIN_S
             async with aclosing(watched):
                 async for changed in watched:
                     is_other = root.stat().st_ino != before
