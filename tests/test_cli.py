@@ -179,7 +179,7 @@ def test_search_and_index_show_what_the_bot_finds(cli: Cli, tmp_path: Path) -> N
 async def test_chat_against_the_providers_protocol(cli: Cli) -> None:
     async with AnthropicServer() as server:
         answer = await asyncio.to_thread(
-            cli.ask, QUESTION, ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=server.url
+            lambda: cli.ask(QUESTION, ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=server.url)
         )
     assert answer["stop_reason"] == "done"
     assert answer["model"] == "claude-haiku-5-5"
@@ -199,7 +199,10 @@ async def test_a_killed_chat_answers_when_it_is_started_again(cli: Cli) -> None:
             return replace(respond(body), delay_s=60.0)
 
         server.respond = wait
-        model = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
+        model: dict[str, Any] = {
+            "ANTHROPIC_API_KEY": "sk-test",
+            "ANTHROPIC_BASE_URL": server.url,
+        }
         killed = cli.start("chat", QUESTION, "--session", "one", **model)
         await asyncio.wait_for(held.wait(), 30)
         killed.kill()
