@@ -8,13 +8,13 @@ import asyncio
 import json
 import re
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import Any, cast
 
 from aiohttp import web
 
 from tests.support_discord_interactions import Interactions
+from tests.support_discord_limits import Limits
 from tests.support_discord_world import (
     CREATE_THREADS,
     NEWS_THREAD,
@@ -26,8 +26,6 @@ from tests.support_discord_world import (
     snowflake,
 )
 
-WINDOW_S, PER_WINDOW = 5.0, 5
-
 
 @dataclass
 class Call:
@@ -37,6 +35,7 @@ class Call:
     path: str
     body: Json
     at: float
+    status: int = 0
 
 
 @dataclass
@@ -64,9 +63,7 @@ class Rest(Interactions):
         self.faults: list[Fault] = []
         self.base = ""
         self.gateway_url = ""
-        self.is_limiting = False
-        self.limited = 0
-        self._windows: dict[str, deque[float]] = {}
+        self.limits = Limits()
 
     def fail(
         self,
@@ -95,13 +92,19 @@ class Rest(Interactions):
         if path.startswith("/cdn/"):
             return web.Response(body=self.world.files[path.split("/")[2]])
         body = await self._body(request)
-        self.calls.append(Call(request.method, path, body, time.monotonic()))
+        call = Call(request.method, path, body, time.monotonic())
+        self.calls.append(call)
+        response = await self._answer(call, dict(request.query))
+        call.status = response.status
+        return response
+
+    async def _answer(self, call: Call, query: Json) -> web.Response:
         try:
-            fault = self._fault(request.method, path)
+            fault = self._fault(call.method, call.path)
             if fault is not None and not fault.after and fault.released is None:
                 raise fault.error
-            self._limit(request.method, path)
-            result = await self._route(request.method, path, body, dict(request.query))
+            headers = self.limits.count(call.method, call.path)
+            result = await self._route(call.method, call.path, call.body, query)
             if fault is not None and fault.released is not None:
                 await fault.released.wait()
             elif fault is not None:
@@ -109,7 +112,9 @@ class Rest(Interactions):
         except ApiError as err:
             data = {"code": err.code, "message": err.text, **err.extra}
             return self._json(data, err.status, err.headers)
-        return web.Response(status=204) if result is None else self._json(result)
+        if result is None:
+            return web.Response(status=204, headers=headers)
+        return self._json(result, headers=headers)
 
     def _json(self, data: Any, status: int = 200, headers: Json | None = None) -> web.Response:
         raw = json.dumps(data).encode()
@@ -131,20 +136,6 @@ class Rest(Interactions):
                 fault.times -= 1
                 return fault
         return None
-
-    def _limit(self, method: str, path: str) -> None:
-        """Five of one kind in five seconds for each channel, as documented."""
-        if not self.is_limiting or not (found := re.match(r"/channels/(\d+)/messages", path)):
-            return
-        times = self._windows.setdefault(f"{method} {found[1]}", deque())
-        now = time.monotonic()
-        while times and now - times[0] >= WINDOW_S:
-            times.popleft()
-        if len(times) >= PER_WINDOW:
-            self.limited += 1
-            wait = WINDOW_S - (now - times[0])
-            raise ApiError(429, 0, "rate", {"Via": "1.1 local"}, {"retry_after": wait})
-        times.append(now)
 
     async def _route(self, method: str, path: str, body: Json, query: Json) -> Any:
         w = self.world

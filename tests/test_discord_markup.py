@@ -111,14 +111,14 @@ async def test_edits_keep_to_five_in_five_seconds_and_final_ones_go_first():
     done: list[tuple[str, float]] = []
 
     async def edit(name: str, *, is_final: bool) -> None:
-        await pace.turn(1, is_final=is_final)
+        await pace.turn("edit 1", is_final=is_final)
         done.append((name, loop.time()))
 
     streams = [asyncio.create_task(edit(f"s{n}", is_final=False)) for n in range(6)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     finals = [asyncio.create_task(edit(f"f{n}", is_final=True)) for n in range(2)]
-    other = asyncio.create_task(pace.turn(2, is_final=False))
+    other = asyncio.create_task(pace.turn("edit 2", is_final=False))
     await asyncio.wait([*finals, other], timeout=2)
     assert other.done()
     names = [name for name, _ in done]

@@ -1,6 +1,6 @@
-"""When the next edit in a channel may go out, within Discord's five in five seconds.
+"""When the next post or edit in a channel may go out, within Discord's five in five seconds each.
 
-It must not know what is edited.
+It must not know what is posted.
 """
 
 import asyncio
@@ -8,14 +8,15 @@ import heapq
 import itertools
 from collections import deque
 
-WINDOW_S = 5.0
+WINDOW_S = 5.25
+"""A little more than Discord's, since requests do not all take the same time."""
 PER_WINDOW = 5
 STREAMED_PER_WINDOW = 3
-"""Edits while a text still grows; what is left of the window is for edits that finish one."""
+"""Requests while a text still grows; what is left of the window is for those that finish one."""
 
 
 class _Lane:
-    """The edits of one channel: those that went out lately, and those that wait."""
+    """One kind of request in one channel: those that went out lately, and those that wait."""
 
     def __init__(self) -> None:
         self.sent: deque[float] = deque(maxlen=PER_WINDOW)
@@ -30,16 +31,19 @@ class _Lane:
 
 
 class Pace:
-    """Turns for edits, channel by channel; a final edit goes before those of growing texts."""
+    """Turns, lane by lane; what finishes an answer goes before the growing texts."""
 
     def __init__(self) -> None:
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[str, _Lane] = {}
         self._order = itertools.count()
 
-    async def turn(self, channel: int, *, is_final: bool) -> None:
-        """Returns when an edit in `channel` may be sent; the turn counts as used."""
+    async def turn(self, name: str, *, is_final: bool) -> None:
+        """Returns when the next request in the lane may be sent; the turn counts as used.
+
+        A lane is one kind of request in one channel, since Discord counts those together.
+        """
         self._drop_idle()
-        lane = self._lanes.setdefault(channel, _Lane())
+        lane = self._lanes.setdefault(name, _Lane())
         future = asyncio.get_running_loop().create_future()
         heapq.heappush(lane.waiting, (0 if is_final else 1, next(self._order), future))
         if lane.task is None or lane.task.done():
@@ -56,7 +60,7 @@ class Pace:
             allowed = PER_WINDOW if rank == 0 else STREAMED_PER_WINDOW
             delay = lane.delay_s(loop.time(), allowed)
             if delay > 0:
-                # in short sleeps: a final edit that arrives meanwhile goes first
+                # in short sleeps: what finishes an answer and arrives meanwhile goes first
                 await asyncio.sleep(min(delay, 0.1))
                 continue
             heapq.heappop(lane.waiting)
@@ -68,7 +72,7 @@ class Pace:
             return
         now = asyncio.get_running_loop().time()
         self._lanes = {
-            channel: lane
-            for channel, lane in self._lanes.items()
+            name: lane
+            for name, lane in self._lanes.items()
             if lane.waiting or (lane.sent and now - lane.sent[-1] < WINDOW_S)
         }

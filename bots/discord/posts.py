@@ -100,8 +100,8 @@ class Posts:
             discord.HTTPException, OSError, TimeoutError: this time; it may be repeated.
         """
         while (number := self._first_stale(render())) is not None:
-            if number < len(self._posts):
-                await self._pace.turn(self.channel, is_final=is_final)
+            kind = "edit" if number < len(self._posts) else "send"
+            await self._pace.turn(f"{kind} {self.channel}", is_final=is_final)
             if until.is_set():
                 return
             wanted = render()
