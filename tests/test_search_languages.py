@@ -105,5 +105,4 @@ async def test_the_real_extra_finds_english_text_from_four_languages(tmp_path: P
             "怎么谈薪水？",
             "Как говорить о зарплате?",
         ):
-            first = (await index.search(question, 1))[0]
-            assert (first.passage.path, first.is_good) == ("interviews/salary.md", True), question
+            assert (await paths(index, question))[0] == "interviews/salary.md", question
