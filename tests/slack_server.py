@@ -176,7 +176,9 @@ class SlackServer(People):
         task = asyncio.create_task(self._deliver(kind, payload, envelope))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await envelope.sent.wait()
+        if self.sockets:
+            async with asyncio.timeout(10):
+                await envelope.sent.wait()
         return envelope
 
     async def _deliver(self, kind: str, payload: dict[str, Any], envelope: Envelope) -> None:

@@ -191,7 +191,8 @@ class World:
             "ANTHROPIC_API_KEY": "sk-ant-test",
             "ANTHROPIC_BASE_URL": self.model.url,
             "REDIS_URL": self.redis.url,
-            "DATA_DIR": str(self._folder / "data"),
+            # Shared by all modules of a test run: the index is built once.
+            "DATA_DIR": str(self._folder.parent / "slack-data"),
             "LEASE_S": "1",
             "LOG_LEVEL": "INFO",
             **more,
@@ -211,6 +212,14 @@ class World:
         await wait_until(lambda: len(self.slack.sockets) > before or _ended(bot), 60)
         assert not _ended(bot), bot.log
         return bot
+
+    async def run(self, count: int, **more: str) -> list[Bot]:
+        """Exactly `count` processes, those that are still there included."""
+        while len(alive := [bot for bot in self._bots if not _ended(bot)]) < count:
+            await self.start(**more)
+        for bot in alive[count:]:
+            bot.kill()
+        return alive[:count]
 
     async def answered(self, channel: str, ts: str, count: int = 1) -> list[str]:
         """The thread's answers, once there are `count` with a footer."""

@@ -2,27 +2,31 @@
 
 import re
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.anthropic_server import Reply, Text, ToolUse
 from tests.slack_server import BOT_USER, SlackServer
 from tests.support import wait_until
 from tests.support_slack import World, open_world
 
+GRACE_S = "3"
 QUESTION = "What should I put at the top of my resume?"
 WORDS = " ".join(f"word{n:03d}" for n in range(300))
 
 
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncGenerator[World]:
-    async with open_world(tmp_path) as world:
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World]:
+    async with open_world(tmp_path_factory.mktemp("slack")) as world:
         yield world
 
 
 async def test_kill_in_mid_stream_gives_one_complete_answer_and_one_trace(world: World):
-    first = await world.start()
+    [first] = await world.run(1, GRACE_S=GRACE_S)
     channel = world.channel()
     # Two rounds, so that there is a checkpoint to resume from.
     world.rules["count"] = [
@@ -32,7 +36,7 @@ async def test_kill_in_mid_stream_gives_one_complete_answer_and_one_trace(world:
     ]
     ts = await world.slack.mention(channel, "U1", "count for me")
     await wait_until(lambda: "word020" in "".join(world.slack.answers(channel, ts)), 60)
-    second = world.bot()
+    second = world.bot(GRACE_S=GRACE_S)
     second.start()
     first.kill()
     [answer] = await world.answered(channel, ts)
@@ -45,11 +49,10 @@ async def test_kill_in_mid_stream_gives_one_complete_answer_and_one_trace(world:
     assert all("streaming_until" not in message for message in world.slack.own(channel))
     await world.slack.say(channel, "U1", "and a followup after it?", thread_ts=ts)
     await world.answered(channel, ts, 2)
-    assert await second.end() == 0
 
 
 async def test_terminated_process_hands_over_and_the_next_one_finishes(world: World):
-    bot = await world.start(GRACE_S="0.2")
+    [bot] = await world.run(1, GRACE_S=GRACE_S)
     channel = world.channel()
     world.rules["wait"] = [Reply([Text("Done in the end.")], delay_s=60), Reply([Text("Done.")])]
     ts = await world.slack.mention(channel, "U1", "wait for it")
@@ -57,14 +60,14 @@ async def test_terminated_process_hands_over_and_the_next_one_finishes(world: Wo
     assert await bot.end() == 0
     assert "I am restarting" in world.slack.statuses[channel, ts]
     await world.slack.say(channel, "U1", "still there?", thread_ts=ts)
-    await world.start()
+    await world.run(1, GRACE_S=GRACE_S)
     answers = await world.answered(channel, ts, 2)
     assert answers[0].startswith("Done.")
     assert world.slack.statuses[channel, ts] == ""
 
 
 async def test_answer_under_way_is_finished_within_the_grace_time(world: World):
-    bot = await world.start()
+    [bot] = await world.run(1, GRACE_S=GRACE_S)
     channel = world.channel()
     world.rules["soon"] = [Reply([Text("Here it is.")], delay_s=1.0)]
     ts = await world.slack.mention(channel, "U1", "soon, please")
@@ -76,8 +79,7 @@ async def test_answer_under_way_is_finished_within_the_grace_time(world: World):
 
 
 async def test_two_processes_answer_each_event_once_and_workspaces_share_nothing(world: World):
-    await world.start()
-    await world.start()
+    await world.run(2, GRACE_S=GRACE_S)
     channel = world.channel()
     events = [world.slack.put(channel, "U1", f"<@{BOT_USER}> {QUESTION} {n}") for n in range(5)]
     for event in events:
