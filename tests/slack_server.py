@@ -81,6 +81,9 @@ class SlackServer(People):
         self.envelopes: dict[str, Envelope] = {}
         self.sockets: list[web.WebSocketResponse] = []
         self.stream_limit_s = 300.0
+        # A deaf server leaves pings unanswered: its sockets look open and are not.
+        self.is_deaf = False
+        self.connections = 0
         self.errors: list[str] = []
         self._faults: dict[str, list[tuple[str, float]]] = defaultdict(list)
         self._gates: dict[str, asyncio.Event] = {}
@@ -210,13 +213,16 @@ class SlackServer(People):
             await socket.send_str(json.dumps({"type": "disconnect", "reason": "refresh_requested"}))
 
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse()
+        socket = web.WebSocketResponse(autoping=False)
         await socket.prepare(request)
         await socket.send_str(json.dumps({"type": "hello", "num_connections": 1}))
         self.sockets.append(socket)
+        self.connections += 1
         try:
             async for frame in socket:
-                if frame.type == WSMsgType.TEXT:
+                if frame.type == WSMsgType.PING and not self.is_deaf:
+                    await socket.pong(frame.data)
+                elif frame.type == WSMsgType.TEXT:
                     answer = json.loads(frame.data)
                     envelope = self.envelopes[answer["envelope_id"]]
                     envelope.acks += 1

@@ -1,8 +1,10 @@
 """The real process of the bot in a workspace: who is answered, where, in which order."""
 
+import socket
 import time
 from collections.abc import AsyncGenerator
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -14,13 +16,16 @@ from tests.support_slack import World, open_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+with socket.socket() as _probe:
+    _probe.bind(("127.0.0.1", 0))
+    HEALTH_PORT = _probe.getsockname()[1]
 QUESTION = "What should I put at the top of my resume?"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[World]:
     async with open_world(tmp_path_factory.mktemp("slack")) as world:
-        await world.start()
+        await world.start(HEALTH_PORT=str(HEALTH_PORT))
         yield world
 
 
@@ -303,10 +308,19 @@ async def test_outsider_gets_a_polite_refusal_without_documents(world: World):
     assert "<@" not in str(world.slack.own(channel))
 
 
+async def test_health_page_tells_of_redis_the_socket_and_the_inbox(world: World):
+    url = f"http://127.0.0.1:{HEALTH_PORT}/healthz"
+    async with aiohttp.ClientSession() as client, client.get(url) as response:
+        assert response.status == 200
+        report = await response.json()
+    assert (report["ok"], report["redis"], report["slack"]) == (True, True, True)
+    assert (report["waiting"], report["oldest_age_s"], report["dead_letters"]) == (0, 0.0, 0)
+
+
 async def test_connection_that_slack_refreshes_loses_nothing(world: World):
     channel = world.channel()
     await world.slack.disconnect()
     await world.ask(channel, "U1", QUESTION)
-    for socket in list(world.slack.sockets):
-        await socket.close()
+    for server_side in list(world.slack.sockets):
+        await server_side.close()
     await world.ask(channel, "U1", QUESTION)
