@@ -10,7 +10,7 @@ import numpy as np
 
 from core.search.embedder import EmbedderDown, Vectors, unit
 
-DIMS = 16
+DIMS = 64
 
 
 class ScriptedEmbedder:
@@ -43,7 +43,7 @@ class ScriptedEmbedder:
         if self.is_down:
             raise EmbedderDown("the model is on strike")
         self.texts.extend(texts)
-        rows = np.full((len(texts), DIMS), 0.01, np.float32)
+        rows = np.full((len(texts), DIMS), 0.005, np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word, direction in self._senses.items():
                 if word in text.lower():

@@ -5,8 +5,8 @@ It must not know files, passages or the engine that counts the tokens.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import Stemmer
 
@@ -18,9 +18,8 @@ WHOLE_WEIGHT = 2.0
 PART_WEIGHT = 0.5
 """What a compound's exact form and its parts weigh in a question, beside 1 for a plain word."""
 
-_CACHE_ENTRIES = 200_000
+_CACHE_ENTRIES = 50_000
 
-_Forms = tuple[tuple[str, ...], tuple[str, ...]]
 
 _FUNCTION_WORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then "
@@ -73,6 +72,14 @@ _STEMMERS: tuple[tuple[str, str, str], ...] = (
 """First and last character of a script, and the Snowball stemmer for it; else English."""
 
 
+class _Forms(NamedTuple):
+    """A word's exact forms, its parts if it is a compound, and what a document stores of it."""
+
+    exact: tuple[str, ...]
+    parts: tuple[str, ...]
+    stored: tuple[str, ...]
+
+
 class Analyzer:
     """Text to tokens. Identifiers give their whole and their parts, CJK runs their bigrams."""
 
@@ -84,9 +91,9 @@ class Analyzer:
     def tokens(self, text: str) -> list[str]:
         """The tokens of a document's text, in order, with repetitions."""
         found: list[str] = []
-        for exact, parts in self._words(text, is_query=False):
-            found.extend(exact)
-            found.extend(parts)
+        known = self._cache
+        for word in self._words(text):
+            found.extend((known.get(word) or self._forms_of(word)).stored)
         return found
 
     def terms(self, query: str) -> dict[str, float]:
@@ -96,32 +103,35 @@ class Analyzer:
         plain word, and its parts less, so that text about the parts alone ranks below it.
         """
         weights: dict[str, float] = {}
-        for exact, parts in self._words(query, is_query=True):
-            for token in exact:
-                weights[token] = max(weights.get(token, 0.0), WHOLE_WEIGHT if parts else 1.0)
-            for token in parts:
+        for word in self._words(query):
+            forms = self._cache.get(word) or self._forms_of(word)
+            for token in forms.exact:
+                weights[token] = max(weights.get(token, 0.0), WHOLE_WEIGHT if forms.parts else 1.0)
+            for token in forms.parts:
                 weights[token] = max(weights.get(token, 0.0), PART_WEIGHT)
         return weights
 
-    def _words(self, text: str, *, is_query: bool) -> Iterator[_Forms]:
-        """Each word's exact forms, and its parts if it is a compound."""
+    def _words(self, text: str) -> list[str]:
         text = unicodedata.normalize("NFKC", text)
+        words: list[str] = _WORDS.findall(text)
         # In a text all in capitals, capitals say nothing about a word.
-        is_shouted = text.isupper()
-        for word in _WORDS.findall(text):
-            if _IS_CJK.match(word):
-                yield _bigrams(word, with_single=not is_query), ()
-                continue
-            forms = self._cache.get(word)
-            if forms is None:
-                forms = self._expand(word)
-                if len(self._cache) >= _CACHE_ENTRIES:
-                    self._cache.clear()
-                self._cache[word] = forms
-            if not (is_shouted and word.casefold() in STOP_WORDS):
-                yield forms
+        if text.isupper():
+            return [word for word in words if word.casefold() not in STOP_WORDS]
+        return words
 
-    def _expand(self, word: str) -> _Forms:
+    def _forms_of(self, word: str) -> _Forms:
+        if _IS_CJK.match(word):
+            pairs = _bigrams(word)
+            forms = _Forms(pairs or (word,), (), (*word, *pairs))
+        else:
+            exact, parts = self._expand(word)
+            forms = _Forms(exact, parts, exact + parts)
+        if len(self._cache) >= _CACHE_ENTRIES:
+            self._cache.clear()
+        self._cache[word] = forms
+        return forms
+
+    def _expand(self, word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The exact forms of one word or compound, and those of its parts."""
         if word[-1] in "+#":
             return (word.casefold(),), ()
@@ -174,10 +184,9 @@ def _stemmer(language: str) -> Callable[[str], str]:
     return snowball.Stemmer(language, 0).stemWord
 
 
-def _bigrams(run: str, *, with_single: bool) -> tuple[str, ...]:
+def _bigrams(run: str) -> tuple[str, ...]:
     """Pairs of neighbours. A question of one character finds it through a document's singles."""
-    pairs = tuple(run[at : at + 2] for at in range(len(run) - 1))
-    return (*run, *pairs) if with_single or len(run) == 1 else pairs
+    return tuple(run[at : at + 2] for at in range(len(run) - 1))
 
 
 def _camel_parts(piece: str) -> list[str]:

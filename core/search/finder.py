@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
-
 from core.search import ranking
 from core.search.analyzer import Analyzer
 from core.search.markdown import plain
 from core.search.rows import Row
 from core.search.store import Match, Snapshot
-from core.search.vectors import Rows, Vector, VectorTable
+from core.search.vectors import Vector, VectorTable
 
 CANDIDATES = 100
 """How many passages each side puts forward."""
@@ -64,14 +62,12 @@ def find(
     lexical = [match.score for match in matches]
     cosines: list[float | None] = [None] * len(matches)
     if meaning is not None and len(meaning.table):
-        similar = meaning.table.similar(meaning.vector)
-        near = _largest(similar, limit)
-        keys = [int(meaning.table.keys[row]) for row in near if similar[row] >= meaning.least]
+        keys = meaning.table.nearest(meaning.vector, limit, meaning.least)
         known = {_place(match) for match in matches}
         nearest = snapshot.by_keys(keys, terms, TITLE_BOOST, 2 * limit)
         matches += [match for match in nearest if _place(match) not in known]
         lexical = [match.score for match in matches]
-        cosines = meaning.table.cosines([match.key for match in matches], similar)
+        cosines = meaning.table.cosines([match.key for match in matches], meaning.vector)
     weight, good = (meaning.weight, meaning.good) if meaning else (0.0, 0.0)
     scores = ranking.fuse(lexical, cosines, weight)
     order = sorted(range(len(matches)), key=lambda at: -scores[at])[: max(k, 0)]
@@ -86,13 +82,6 @@ def find(
         share = ranking.coverage(telling, words)
         found.append(Found(row, scores[at], ranking.is_good(share, cosines[at], good)))
     return found
-
-
-def _largest(values: Vector, count: int) -> Rows:
-    """Where the `count` largest of `values` are, in no order."""
-    if count >= len(values):
-        return np.arange(len(values))
-    return np.argpartition(values, -count)[-count:]
 
 
 def _place(match: Match) -> tuple[int, int]:

@@ -98,6 +98,7 @@ _MARKS = {
 }
 """Letters and signs that are usual in a language and rare in English."""
 
+_MAX_CHARS = 2_000
 _MARK_VOTE = 0.3
 _LEAD = 0.25
 """By how much the first must be ahead of the second, in words."""
@@ -107,13 +108,13 @@ _TOKEN = re.compile(r"[^\W\d_]+")
 
 def language_of(text: str) -> str | None:
     """The language's two-letter code; None when the text is too short or mixed to tell."""
-    letters = sum(char.isalpha() for char in text)
-    if not letters:
-        return None
-    for language, characters in _SCRIPTS:
-        share = len(re.findall(f"[{characters}]", text)) / letters
-        if share > (0.1 if language == "ja" else 0.3):
-            return language
+    text = text[:_MAX_CHARS]
+    if not text.isascii():
+        letters = sum(char.isalpha() for char in text) or 1
+        for language, characters in _SCRIPTS:
+            share = len(re.findall(f"[{characters}]", text)) / letters
+            if share > (0.1 if language == "ja" else 0.3):
+                return language
     votes: dict[str, float] = dict.fromkeys(_WORDS, 0.0)
     lower = text.lower()
     for word in _TOKEN.findall(lower):

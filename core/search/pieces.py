@@ -12,6 +12,7 @@ MAX_WORDS = 150
 MAX_CODE_CHARS = 4_000
 _MIN_WORDS = 25
 
+_WIDE = re.compile("[\u2e80-\uffff\U00010000-\U0010ffff]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=\S)|(?<=[。！？])")
 
 
@@ -40,11 +41,6 @@ class Block:
     line: int
     is_code: bool = False
 
-    @property
-    def words(self) -> int:
-        """Its length."""
-        return count_words(self.text)
-
 
 @dataclass(slots=True)
 class Section:
@@ -58,7 +54,7 @@ class Section:
 def count_words(text: str) -> int:
     """Words as spaces part them; a text without spaces counts two characters a word."""
     words = len(text.split())
-    return max(words, sum(char > "\u2e7f" for char in text) // 2) if not text.isascii() else words
+    return words if text.isascii() else max(words, len(_WIDE.findall(text)) // 2)
 
 
 def cut_text(text: str, first_line: int = 1) -> Outline:
@@ -80,33 +76,33 @@ def pieces_of(section: Section, title: str) -> Iterator[Piece]:
     heading = " > ".join(path)
     packs: list[list[Block]] = []
     words = 0
+    before = 0
     for block in (part for whole in section.blocks for part in _split(whole)):
-        if packs and (words + block.words <= TARGET_WORDS or _belongs(packs[-1], block, words)):
+        size = count_words(block.text)
+        if packs and (words + size <= TARGET_WORDS or _belongs(packs[-1], words, size)):
             packs[-1].append(block)
-            words += block.words
+            words += size
         else:
             packs.append([block])
-            words = block.words
-    if len(packs) > 1:
-        last = sum(block.words for block in packs[-1])
-        if last < _MIN_WORDS and last + sum(block.words for block in packs[-2]) <= MAX_WORDS:
-            tail = packs.pop()
-            packs[-1] += tail
+            before, words = words, size
+    if len(packs) > 1 and words < _MIN_WORDS and before + words <= MAX_WORDS:
+        tail = packs.pop()
+        packs[-1] += tail
     for pack in packs:
         yield Piece(heading, "\n\n".join(block.text for block in pack), pack[0].line)
 
 
-def _belongs(pack: Sequence[Block], block: Block, words: int) -> bool:
+def _belongs(pack: Sequence[Block], words: int, size: int) -> bool:
     """Whether a block stays with what leads to it: "Run this:" and its code, a short opening."""
     return (pack[-1].text.rstrip().endswith(":") or words < _MIN_WORDS) and (
-        words + block.words <= MAX_WORDS
+        words + size <= MAX_WORDS
     )
 
 
 def _split(block: Block) -> Iterator[Block]:
     """The block itself, or parts of it along lines, then sentences, then words."""
     limit = MAX_CODE_CHARS if block.is_code else None
-    if (limit and len(block.text) <= limit) or (not limit and block.words <= MAX_WORDS):
+    if (limit and len(block.text) <= limit) or (not limit and count_words(block.text) <= MAX_WORDS):
         yield block
         return
     lines = block.text.split("\n")

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +162,7 @@ class Writer:
             document.add_text("title_tokens", draft.title_tokens)
             document.add_text("path", draft.row.path)
             document.add_unsigned("key", draft.row.key)
-            fields = asdict(draft.row)
-            del fields["path"], fields["key"]
-            document.add_bytes("data", json.dumps(fields, ensure_ascii=False).encode())
+            document.add_bytes("data", _json(draft.row, "title", "heading", "text", "line", "page"))
             self._writer.add_document(document)
         self._add_entry(entry)
 
@@ -178,8 +176,14 @@ class Writer:
         document = tantivy.Document()
         document.add_text("file", entry.path)
         document.add_unsigned("is_file", 1)
-        document.add_bytes("data", json.dumps(asdict(entry), ensure_ascii=False).encode())
+        document.add_bytes("data", _json(entry, *FileEntry.__slots__))
         self._writer.add_document(document)
+
+
+def _json(value: object, *names: str) -> bytes:
+    """The named fields. Not `asdict`, which copies each value first."""
+    fields = {name: getattr(value, name) for name in names}
+    return json.dumps(fields, ensure_ascii=False).encode()
 
 
 class Store:
