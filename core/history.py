@@ -7,7 +7,7 @@ Secrets are redacted by the caller.
 import json
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from core.store import Store
 from core.types import Conversation
@@ -59,7 +59,8 @@ def trim(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
 
 def turn_to_json(turn: Turn) -> str:
     """A turn as it is kept."""
-    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
+    data = {field.name: getattr(turn, field.name) for field in fields(turn)}
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def turn_from_json(raw: str | bytes) -> Turn:

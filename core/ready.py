@@ -188,7 +188,7 @@ class Ready:
     async def _begin(self, entries: Sequence[Entry]) -> list[Any]:
         args: dict[str, list[str]] = defaultdict(list)
         for tag, entry, conversation in entries:
-            args[tag] += [entry, conversation, secrets.token_hex(8), new_run_id()]
+            args[tag] += [entry, conversation, *self._lease()]
         calls = [(tag, (self._consumer, *self._ttls, *rest)) for tag, rest in args.items()]
         return [head for heads in await self._store.run_each("begin", calls) for head in heads]
 
@@ -222,7 +222,7 @@ class Ready:
             if not room:
                 self.expect(0)  # the rest is looked at by the next call
                 break
-            pairs = [part for _ in range(room) for part in _lease()]
+            pairs = [part for _ in range(room) for part in self._lease()]
             wait_ms, heads = await self._store.run(
                 "sweep", tag, self._consumer, self.claim_ms, *self._ttls, *pairs
             )
@@ -231,6 +231,6 @@ class Ready:
                 self.expect(wait_ms / 1000)
         return found
 
-
-def _lease() -> tuple[str, str]:
-    return secrets.token_hex(8), new_run_id()
+    def _lease(self) -> tuple[str, str]:
+        """A lease's token, which begins with its holder, and an id for the run if it has none."""
+        return f"{self._consumer}/{secrets.token_hex(8)}", new_run_id()

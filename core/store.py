@@ -39,7 +39,6 @@ _CONNECTIONS = 32
 _BATCH = 128
 _BACKOFF_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 _MIN_VERSION = (6, 2)
-
 _SCRIPTS = Path(__file__).parent / "lua"
 
 
@@ -70,6 +69,7 @@ class Store:
         self.is_embedded = embedded is not None
         self._embedded = embedded
         self._relaunch = asyncio.Lock()
+        self._loading: dict[str, asyncio.Future[Any]] = {}
         self._waiting: list[tuple[tuple[Arg, ...], asyncio.Future[Any]]] = []
         self._sender: asyncio.Task[None] | None = None
 
@@ -175,12 +175,12 @@ class Store:
         try:
             async with asyncio.timeout(SOCKET_TIMEOUT_S):
                 return bool(await self.client.ping())
-        except (fault.RedisError, OSError, TimeoutError):
+        except (fault.RedisError, OSError):  # a TimeoutError is an OSError
             return False
 
     async def close(self) -> None:
         """Disconnect; stops the embedded server when no other client is connected."""
-        while self._sender is not None:
+        if self._sender is not None:
             await asyncio.wait([self._sender])
         await self.client.aclose()
         if self._embedded is not None:
@@ -193,17 +193,32 @@ class Store:
                 # After a failover the name leads elsewhere: idle connections go to the old primary.
                 await self.client.connection_pool.disconnect(inuse_connections=False)
         elif self._embedded is not None:
+            # The next try reports what is wrong; here a failure only means no better luck.
             async with self._relaunch:
-                # The next try reports what is wrong; here a failure only means no better luck.
                 with contextlib.suppress(ConfigError, OSError):
                     await asyncio.to_thread(self._embedded.ensure)
 
     async def _evaluate(self, script: str, tag: str, args: Sequence[Arg]) -> Any:
-        sha, text = _script(script)
+        sha, _ = _script(script)
+        await self._load(script)
         try:
             return await self._send("EVALSHA", sha, 1, root(tag), *args)
         except fault.NoScriptError:
-            return await self._send("EVAL", text, 1, root(tag), *args)
+            # The server was restarted, or is another one.
+            await self._load(script, anew=True)
+            return await self._send("EVALSHA", sha, 1, root(tag), *args)
+
+    async def _load(self, script: str, *, anew: bool = False) -> None:
+        """Returns once the server knows the script; sent once for all that wait for it.
+
+        It is sent apart from its calls, as it is much longer than one.
+        """
+        loading = self._loading.get(script)
+        if loading is None or (loading.done() and (anew or _has_failed(loading))):
+            loading = asyncio.ensure_future(self.client.script_load(_script(script)[1]))
+            self._loading[script] = loading
+        if not loading.done():
+            await asyncio.shield(loading)
 
     async def _send(self, *command: Arg) -> Any:
         """The reply to `command`, sent with whatever else is waiting: one trip for all of it."""
@@ -247,6 +262,10 @@ class Store:
                 if not future.done():
                     future.cancel()
             self._waiting.clear()
+
+
+def _has_failed(future: "asyncio.Future[Any]") -> bool:
+    return future.cancelled() or future.exception() is not None
 
 
 def _options() -> dict[str, Any]:

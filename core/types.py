@@ -6,6 +6,7 @@ Everything here is frozen and JSON-safe. It must not know Redis, the provider or
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote
 from zlib import crc32
@@ -55,6 +56,7 @@ _SENTENCES: Mapping[StopReason, str] = {
 }
 
 
+@lru_cache(maxsize=8_192)  # the same few ids stand in every key
 def escape_id(value: str) -> str:
     """`value` percent-encoded, so that no id can end a key's part, a hash tag or a pattern."""
     return quote(value, safe="")

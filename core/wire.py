@@ -5,11 +5,11 @@ It must not talk to Redis.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import unquote
 
-from core.history import turn_from_json
+from core.history import Turn
 from core.memory import facts_from_reply
 from core.types import Author, ContextText, Conversation, Message, Session
 from core.work import DeadLetter, Phase, Taken
@@ -17,7 +17,14 @@ from core.work import DeadLetter, Phase, Taken
 
 def message_to_json(message: Message) -> str:
     """One line of JSON."""
-    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(message, default=_fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """A dataclass or mapping within a message, for the encoder (asdict would copy all deeply)."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def message_from_json(raw: str | bytes) -> Message:
@@ -48,24 +55,22 @@ def taken_from_reply(head: Sequence[Any]) -> Taken | None:
     """A head as the scripts return it; None for one that is empty or lost."""
     if head[0] != b"item":
         return None
-    _, conversation, entry, lease, item, run, facts, turns, notes = head
-    run_id, phase, attempts, elapsed, epoch, cancel, checkpoint, ref, final = (
-        value.decode() for value in run
-    )
+    _, conversation, entry, lease, item, state, checkpoint, ref, final, facts, turns, notes = head
+    run_id, phase, attempts, elapsed, epoch, cancel = state.decode().split(" ")
     return Taken(
         message=message_from_item(item, conversation.decode()),
         run_id=run_id,
         phase=cast("Phase", phase),
-        checkpoint=checkpoint or None,
+        checkpoint=checkpoint.decode() or None,
         ref=cast("Mapping[str, Any]", json.loads(ref)) if ref else None,
-        final=final or None,
+        final=final.decode() or None,
         attempts=int(attempts),
         elapsed_ms=int(elapsed),
-        is_cancelled=bool(cancel),
+        is_cancelled=cancel == "1",
         epoch=int(epoch),
         facts=facts_from_reply(facts),
-        turns=tuple(turn_from_json(turn) for turn in turns),
-        notes=tuple(ContextText(*json.loads(note)) for note in notes),
+        turns=tuple(Turn(**turn) for turn in json.loads(turns)),
+        notes=tuple(ContextText(*note) for note in json.loads(notes)),
         entry=entry.decode(),
         lease=lease.decode(),
     )

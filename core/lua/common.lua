@@ -105,19 +105,22 @@ local function head(conversation, entry, lease, run_id, memory_ttl, run_ttl)
   note_place(user, channel .. '|run|' .. conversation, run_ttl)
   local run = redis.call('HMGET', key, 'run_id', 'phase', 'attempts', 'elapsed_ms', 'epoch',
     'cancel', 'checkpoint', 'ref', 'final')
-  for i = 1, 9 do run[i] = run[i] or '' end
-  if run[2] == 'answered' and run[9] == '' then
-    run[9] = redis.call('HGET', K.rec .. run[1], 'run') or ''
+  local phase, final = run[2], run[9] or ''
+  if phase == 'answered' and final == '' then
+    final = redis.call('HGET', K.rec .. run[1], 'run') or ''
     -- Its record is gone, so there is nothing to deliver: it is answered anew.
-    if run[9] == '' then
-      run[2] = 'running'
-      redis.call('HSET', key, 'phase', 'running')
+    if final == '' then
+      phase = 'running'
+      redis.call('HSET', key, 'phase', phase)
     end
   end
-  return { 'item', conversation, entry, lease, item, run,
+  -- Few and long strings: a client takes as long for an element as for a kilobyte.
+  local state = { run[1], phase, run[3], run[4], run[5], run[6] or '0' }
+  return { 'item', conversation, entry, lease, item, table.concat(state, ' '),
+    run[7] or '', run[8] or '', final,
     facts_of(session, channel, user, memory_ttl),
-    redis.call('LRANGE', K.hist .. conversation, 0, -1),
-    redis.call('LRANGE', K.notes .. conversation, 0, -1) }
+    '[' .. table.concat(redis.call('LRANGE', K.hist .. conversation, 0, -1), ',') .. ']',
+    '[' .. table.concat(redis.call('LRANGE', K.notes .. conversation, 0, -1), ',') .. ']' }
 end
 
 -- The head is done: the next one, for the same worker.
@@ -127,6 +130,8 @@ local function next_head(conversation, entry, lease, run_id, memory_ttl, run_ttl
   redis.call('LPOP', K.inbox .. conversation)
   redis.call('DEL', K.run .. conversation)
   redis.call('ZREM', K.mine .. user, channel .. '|run|' .. conversation)
+  -- A lease is for one message: it starts anew.
+  redis.call('XCLAIM', READY, GROUP, lease:match('^(.*)/'), 0, entry, 'JUSTID')
   return head(conversation, entry, lease, run_id, memory_ttl, run_ttl)
 end
 
