@@ -1,7 +1,9 @@
 """Many conversations at once in one process, with a provider that takes a second a reply.
 
-The process answers through the whole of core (inbox, loop, offline search, a provider over HTTP);
+The process answers through the whole of core (inbox, loop, search, the provider's SDK over HTTP);
 wall time is compared with the ideal: two model calls of one second, all conversations side by side.
+The provider is a small server in a process of its own that sends ready-made streams and checks
+nothing (tests/anthropic_server.py checks everything and would itself be the bottleneck).
 
     python -m bench.concurrency [--conversations 500] [--json]
 """
@@ -14,7 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from core.types import Author, Conversation, Message, Ref, Run, Session
 
@@ -83,17 +87,18 @@ async def measure(conversations: int, url: str, folder: Path) -> Mapping[str, fl
         concurrent_runs=conversations,
     )
     app = await App.open(settings)
+    await app.library.embed()  # once for a folder; not what is measured here
     adapter = CountingAdapter(conversations)
     stop = asyncio.Event()
     serving = asyncio.create_task(app.serve([adapter], stop))
     try:
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         async with asyncio.timeout(TIMEOUT_S):
             async with asyncio.TaskGroup() as group:
                 for number in range(conversations):
                     group.create_task(app.chat.submit(_message(number)))
             await adapter.all_done.wait()
-        seconds = time.monotonic() - began
+        seconds, cpu = time.monotonic() - began, time.process_time() - cpu
     finally:
         stop.set()
         await serving
@@ -104,6 +109,7 @@ async def measure(conversations: int, url: str, folder: Path) -> Mapping[str, fl
         "done": adapter.reasons.get("done", 0),
         "seconds": round(seconds, 2),
         "ratio_to_ideal": round(seconds / ideal, 2),
+        "cpu_seconds": round(cpu, 2),
         "peak_mb": round(_peak_mb(), 1),
     }
 
@@ -127,16 +133,77 @@ def _peak_mb() -> float:
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
+def _sse(*events: Mapping[str, Any]) -> bytes:
+    lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+    return "".join(lines).encode()
+
+
+def _reply(block: Mapping[str, Any], deltas: Sequence[Mapping[str, Any]], reason: str) -> bytes:
+    """A whole streamed reply of one block."""
+    usage = {"input_tokens": 900, "output_tokens": 40}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-haiku-5-5",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+    return _sse(
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason, "stop_sequence": None},
+            "usage": {"output_tokens": 40},
+        },
+        {"type": "message_stop"},
+    )
+
+
+CALL = _reply(
+    {"type": "tool_use", "id": "toolu_1", "name": "search_docs", "input": {}},
+    [{"type": "input_json_delta", "partial_json": json.dumps({"query": QUESTION})}],
+    "tool_use",
+)
+ANSWER = _reply(
+    {"type": "text", "text": ""},
+    [{"type": "text_delta", "text": "Your name, and how to reach you. "} for _ in range(10)],
+    "end_turn",
+)
+
+
+async def serve() -> None:
+    """Answers each request a second later: first with a call, then with text."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+                body = await reader.readexactly(length)
+                await asyncio.sleep(MODEL_S)
+                stream = ANSWER if b'"tool_result"' in body else CALL
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                    b"Content-Length: %d\r\n\r\n" % len(stream) + stream
+                )
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, backlog=2048)
+    host, port = server.sockets[0].getsockname()
+    print(json.dumps({"url": f"http://{host}:{port}"}), flush=True)
+    await server.serve_forever()
+
+
 async def _start_server() -> tuple[asyncio.subprocess.Process, str]:
     server = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.anthropic_server",
-        "--port",
-        "0",
-        "--delay",
-        str(MODEL_S),
-        stdout=asyncio.subprocess.PIPE,
+        *(sys.executable, "-m", "bench.concurrency", "--serve"), stdout=asyncio.subprocess.PIPE
     )
     assert server.stdout is not None
     return server, str(json.loads(await server.stdout.readline())["url"])
@@ -171,7 +238,11 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=500)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--measure", nargs=2, metavar=("URL", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     known = parser.parse_args()
+    if known.serve:
+        asyncio.run(serve())
+        return
     if known.measure:
         url, folder = known.measure
         print(json.dumps(asyncio.run(measure(known.conversations, url, Path(folder)))))

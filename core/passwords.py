@@ -143,12 +143,18 @@ def _forms() -> tuple[_Form, ...]:
     )
 
 
+def _hinted(lowered: str) -> Iterator[_Form]:
+    for form in _forms():
+        for hint in form.hints:
+            if hint in lowered:
+                yield form
+                break
+
+
 def find_spoken(text: str) -> Iterator[tuple[str, int, int]]:
     """The kind ("password" or "pin"), start and end of each one in `text`."""
     lowered = text.lower()
-    for form in _forms():
-        if not any(hint in lowered for hint in form.hints):
-            continue
+    for form in _hinted(lowered):
         for match in _compiled(form.source).finditer(text):
             start, end = match.span("secret")
             rest = text[end : end + 60]

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.guard import redact
 from core.history import Turn
-from core.run_state import change_from_json
+from core.run_state import change_from_json, step_to_json
 from core.types import Message, Run, Source, Step, StopReason, Usage
 
 _MARK = re.compile(r" ?\[\d{1,3}\](?!\()")
@@ -23,7 +23,7 @@ def run_to_json(run: Run) -> str:
         "id": run.id,
         "text": redact(run.text),
         "sources": [asdict(source) for source in run.sources],
-        "trace": [asdict(step) for step in run.trace],
+        "trace": [step_to_json(step) | {"summary": step.summary} for step in run.trace],
         "turns": run.turns,
         "stop_reason": run.stop_reason.value,
         "usage": asdict(run.usage),

@@ -6,6 +6,7 @@ It must not know Redis (a checkpoint is a string) nor how the loop decides.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from core.answer import SourceBook
@@ -37,6 +38,12 @@ class Task:
     limits: Limits
 
 
+@lru_cache(maxsize=2_048)
+def redacted_passage(text: str) -> str:
+    """`text` of a document without secrets; the same passages are found by many runs."""
+    return redact(text)
+
+
 class Redactor:
     """Takes secrets out of blocks, each text once a run: the same ones are kept again and again."""
 
@@ -60,7 +67,10 @@ class Redactor:
                 safe["text"] = self.text(block["text"])
             case "tool_use":
                 safe["input"] = redact_json(block["input"])
-            case "search_result" | "tool_result":
+            case "search_result":
+                (part,) = block["content"]
+                safe["content"] = [{**part, "text": redacted_passage(part["text"])}]
+            case "tool_result":
                 safe["content"] = self.blocks(block["content"])
             case _:
                 pass
@@ -105,10 +115,16 @@ class RunState:
         """JSON without secrets, for a checkpoint."""
         book = self.book.to_json()
         for hit in book["found"]:
-            hit["passage"]["text"] = self.safe.text(hit["passage"]["text"])
-        calls = {name: asdict(call) for name, call in self.calls.items()}
-        for call in calls.values():
-            call["content"] = self.safe.blocks(call["content"])
+            hit["passage"]["text"] = redacted_passage(hit["passage"]["text"])
+        calls = {
+            redact(name): {
+                "turns": call.turns,
+                "real_runs": call.real_runs,
+                "content": self.safe.blocks(call.content),
+                "is_error": call.is_error,
+            }
+            for name, call in self.calls.items()
+        }
         return json.dumps(
             {
                 "version": TRANSCRIPT_VERSION,
@@ -119,10 +135,10 @@ class RunState:
                 "turns": self.turns,
                 "usage": asdict(self.usage),
                 "cost_usd": self.cost_usd,
-                "steps": [asdict(step) for step in self.steps],
+                "steps": [step_to_json(step) | {"summary": step.summary} for step in self.steps],
                 "facts_saved": [asdict(change) for change in self.facts_saved],
                 "book": book,
-                "calls": {redact(name): call for name, call in calls.items()},
+                "calls": calls,
                 "is_nudged": self.is_nudged,
                 "elapsed_ms": self.elapsed_ms,
                 "started_at": self.started_at,

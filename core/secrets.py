@@ -41,9 +41,11 @@ def find_secrets(text: str) -> list[Secret]:
 def _matches(text: str) -> Iterator[Secret]:
     lowered = text.lower()
     for rule in rules():
-        if any(hint in lowered for hint in rule.hints):
-            for start, end in rule.spans(text):
-                yield Secret(rule.kind, start, end)
+        for hint in rule.hints:  # plain loops: a generator would double the time of a clean text
+            if hint in lowered:
+                for start, end in rule.spans(text):
+                    yield Secret(rule.kind, start, end)
+                break
     for kind, start, end in find_spoken(text):
         yield Secret(kind, start, end)
 
