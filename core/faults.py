@@ -9,6 +9,9 @@ from redis import exceptions as fault
 
 from core.errors import ConfigError
 
+# A cluster without its nodes raises what is no RedisError.
+FAULTS = (fault.RedisError, fault.RedisClusterException, OSError)
+
 URL_FORM = "redis://:PASSWORD@HOST:6379/0, or rediss:// for TLS"
 
 
@@ -56,6 +59,7 @@ def may_pass(err: Exception) -> bool:
         fault.ConnectionError,
         fault.TimeoutError,
         fault.ClusterError,
+        fault.RedisClusterException,
         fault.TryAgainError,
         OSError,
     )
@@ -68,7 +72,7 @@ def plain(err: Exception) -> str:
         return "Redis is out of memory; nothing was saved."
     if is_read_only(err):
         return "Redis takes no writes at the moment; nothing was saved."
-    if isinstance(err, fault.ConnectionError | fault.TimeoutError | OSError):
+    if may_pass(err):
         return "Redis does not answer; nothing is known to be saved."
     return "Redis refused a command; nothing was saved."
 

@@ -6,8 +6,9 @@ Secrets are redacted by the caller.
 
 import json
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from core.store import Store
 from core.types import Conversation
@@ -36,6 +37,9 @@ class Turn:
         return _TURN_TOKENS + estimate_tokens(self.text) + estimate_tokens(self.answer)
 
 
+_FIELDS = tuple(field.name for field in fields(Turn))
+
+
 def estimate_tokens(text: str) -> int:
     """About how many tokens `text` has: a quarter per character, one per CJK character.
 
@@ -59,13 +63,18 @@ def trim(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
 
 def turn_to_json(turn: Turn) -> str:
     """A turn as it is kept."""
-    data = {field.name: getattr(turn, field.name) for field in fields(turn)}
+    data = {name: getattr(turn, name) for name in _FIELDS}
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def turn_from_json(raw: str | bytes) -> Turn:
     """The inverse of `turn_to_json`."""
-    return Turn(**json.loads(raw))
+    return turn_from_data(json.loads(raw))
+
+
+def turn_from_data(data: Mapping[str, Any]) -> Turn:
+    """A turn from its decoded JSON; what this version does not know is left out."""
+    return Turn(**{name: data[name] for name in _FIELDS})
 
 
 class History:

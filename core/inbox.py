@@ -55,6 +55,8 @@ class Inbox:
         self._ready = Ready(store, self._consumer, lease_s, *self._ttls)
         self.beat_s = min(0.5, lease_s * 0.2)
         """How often `heartbeat` must be called while anything is held."""
+        self.hold_s = self._ready.claim_ms / 1000
+        """How long after a renewal a lease is surely ours, without asking."""
 
     # For whoever talks to us. Each is one round trip, and raises StoreError. ---------------------
 

@@ -65,19 +65,26 @@ class Ready:
 
     async def take(self, workplaces: Sequence[Workplace], count: int, block_ms: int) -> list[Any]:
         """At most `count` heads; empty after `block_ms`."""
-        await self._enter(tuple(workplaces))
-        self._last_take = time.monotonic()
-        await self.tick()
-        if heads := await self._sweep_if_due(count):
-            return heads
+        faults = self._store.faults
         try:
+            await self._enter(tuple(workplaces))
+            self._last_take = time.monotonic()
+            await self.tick()
+            if heads := await self._sweep_if_due(count):
+                return heads
             entries = await self._read(count, min(block_ms, MAX_BLOCK_MS, self._pause_ms()))
+            await self._put_back(entries[count:])
+            heads = await self._begin(entries[:count])
         except BaseException:
-            # Its reply may be lost on the way: then entries wait with this consumer, which lives.
-            self._suspect_until = time.monotonic() + 2 * self._lease_s
+            self._suspect()
             raise
-        await self._put_back(entries[count:])
-        return await self._begin(entries[:count])
+        if faults != self._store.faults:
+            self._suspect()
+        return heads
+
+    def _suspect(self) -> None:
+        """A reply may be lost: what it held waits with this consumer, which nobody thinks dead."""
+        self._suspect_until = time.monotonic() + 2 * self._lease_s
 
     async def tick(self) -> None:
         """Shows, now and then, that this process lives, and looks who no longer does."""

@@ -20,7 +20,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from core.errors import ConfigError, StoreError
-from core.faults import URL_FORM, check_url, is_read_only, may_pass, no_answer, plain
+from core.faults import FAULTS, URL_FORM, check_url, is_read_only, may_pass, no_answer, plain
 from core.keys import LUA_KEYS, root
 
 if TYPE_CHECKING:
@@ -57,16 +57,16 @@ def _script(name: str) -> tuple[str, str]:
 class Store:
     """A connection to a Redis, a cluster, or the embedded server. Made by `open`.
 
-    `client` is redis-py's own, for what is not a script.
+    `client` is redis-py's own, for what is not a script. `faults` counts failed tries: after one,
+    the reply to a call that was made may have been lost.
     """
 
     # Any: Redis and RedisCluster share no typed base that has the calls used here.
-    client: Any
-
     def __init__(self, client: Any, *, is_cluster: bool, embedded: "Embedded | None") -> None:
         self.client = client
         self.is_cluster = is_cluster
         self.is_embedded = embedded is not None
+        self.faults = 0
         self._embedded = embedded
         self._relaunch = asyncio.Lock()
         self._loading: dict[str, asyncio.Future[Any]] = {}
@@ -101,7 +101,7 @@ class Store:
         nodes = RedisCluster.from_url(redis_url, **_options())
         try:
             await nodes.initialize()
-        except (fault.RedisError, OSError) as err:
+        except FAULTS as err:
             await nodes.aclose()
             raise ConfigError(no_answer(place, err)) from None
         return cls(nodes, is_cluster=True, embedded=None)
@@ -162,7 +162,8 @@ class Store:
         for pause_s in (*_BACKOFF_S, None):
             try:
                 return await call()
-            except (fault.RedisError, OSError) as err:
+            except FAULTS as err:
+                self.faults += 1
                 if pause_s is None or not may_pass(err):
                     log.warning("redis failed: %s", type(err).__name__)
                     raise StoreError(plain(err)) from err
@@ -175,7 +176,7 @@ class Store:
         try:
             async with asyncio.timeout(SOCKET_TIMEOUT_S):
                 return bool(await self.client.ping())
-        except (fault.RedisError, OSError):  # a TimeoutError is an OSError
+        except FAULTS:
             return False
 
     async def close(self) -> None:
@@ -186,7 +187,7 @@ class Store:
         if self._embedded is not None:
             await asyncio.to_thread(self._embedded.stop_if_unused)
 
-    async def _recover(self, err: fault.RedisError | OSError) -> None:
+    async def _recover(self, err: Exception) -> None:
         """What makes the next try better than the one that failed with `err`."""
         if is_read_only(err):
             if not self.is_cluster:
@@ -214,7 +215,9 @@ class Store:
         It is sent apart from its calls, as it is much longer than one.
         """
         loading = self._loading.get(script)
-        if loading is None or (loading.done() and (anew or _has_failed(loading))):
+        if loading is None or (
+            loading.done() and (anew or loading.cancelled() or loading.exception())
+        ):
             loading = asyncio.ensure_future(self.client.script_load(_script(script)[1]))
             self._loading[script] = loading
         if not loading.done():
@@ -247,7 +250,7 @@ class Store:
                         for command, _ in batch:
                             pipe.execute_command(*command)
                         replies = await pipe.execute(raise_on_error=False)
-                except (fault.RedisError, OSError) as err:
+                except FAULTS as err:
                     replies = [err] * len(batch)
                 for (_, future), reply in zip(batch, replies, strict=True):
                     # A caller that was cancelled no longer waits for its reply.
@@ -262,10 +265,6 @@ class Store:
                 if not future.done():
                     future.cancel()
             self._waiting.clear()
-
-
-def _has_failed(future: "asyncio.Future[Any]") -> bool:
-    return future.cancelled() or future.exception() is not None
 
 
 def _options() -> dict[str, Any]:
@@ -289,7 +288,7 @@ async def _check_server(client: Any, place: str) -> bool:
             if time.monotonic() > deadline:
                 raise ConfigError(f"Redis at {place} is still loading its data.") from None
             await asyncio.sleep(0.2)
-        except (fault.RedisError, OSError) as err:
+        except FAULTS as err:
             # The cause may quote what was sent to log in.
             raise ConfigError(no_answer(place, err)) from None
     version = str(info.get("redis_version", "0"))

@@ -5,14 +5,16 @@ It must not talk to Redis.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, cast
 from urllib.parse import unquote
 
-from core.history import Turn
+from core.history import turn_from_data
 from core.memory import facts_from_reply
 from core.types import Author, ContextText, Conversation, Message, Session
 from core.work import DeadLetter, Phase, Taken
+
+_MESSAGE_FIELDS = frozenset(field.name for field in fields(Message))
 
 
 def message_to_json(message: Message) -> str:
@@ -29,7 +31,10 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def message_from_json(raw: str | bytes) -> Message:
     """The inverse of `message_to_json`."""
-    data: dict[str, Any] = json.loads(raw)
+    # A newer version may have queued it, before this one was put back in its place.
+    data: dict[str, Any] = {
+        name: value for name, value in json.loads(raw).items() if name in _MESSAGE_FIELDS
+    }
     data["conversation"] = Conversation(**data["conversation"])
     data["session"] = Session(**data["session"])
     data["author"] = Author(**data["author"])
@@ -69,7 +74,7 @@ def taken_from_reply(head: Sequence[Any]) -> Taken | None:
         is_cancelled=cancel == "1",
         epoch=int(epoch),
         facts=facts_from_reply(facts),
-        turns=tuple(Turn(**turn) for turn in json.loads(turns)),
+        turns=tuple(turn_from_data(turn) for turn in json.loads(turns)),
         notes=tuple(ContextText(*note) for note in json.loads(notes)),
         entry=entry.decode(),
         lease=lease.decode(),

@@ -58,8 +58,11 @@ async def test_out_of_memory_is_said_without_host(tmp_path: Path) -> None:
         await store.close()
 
 
-async def test_server_gone_is_an_error_and_its_return_is_enough(tmp_path: Path) -> None:
-    with serve() as server:
+@pytest.mark.parametrize("is_cluster", [False, True])
+async def test_server_gone_is_an_error_and_its_return_is_enough(
+    tmp_path: Path, is_cluster: bool
+) -> None:
+    with serve(cluster=is_cluster) as server:
         store = await Store.open(server.url, tmp_path)
         await store.run("read", SESSION.tag, SESSION.key, "C1", "U1", 60)
         server.stop()
