@@ -11,7 +11,7 @@ from bots.discord.invite import invite_url
 from bots.discord.link import DiscordLink, use_api
 from core.errors import ConfigError
 from tests.discord_server import DiscordServer
-from tests.support_discord import Door, make_settings, scene, settle
+from tests.support_discord import Door, make_settings, scene, settle, wait_until
 from tests.support_discord_world import SEND
 
 
@@ -54,8 +54,32 @@ async def test_catch_up_takes_what_came_while_away_and_is_bounded():
         await settle(at.server)
         texts = [m.text for m in at.door.accepted]
         assert texts == ["q2", "q3", "q4", "follow-up"]
-        assert at.door.accepted[-1].needs_engaged
+        last = at.door.accepted[-1]
+        assert last.needs_engaged
+        assert at.server.world.channels[last.conversation.thread]["owner_id"] == at.bot["id"]
         assert len(at.calls("GET", "/messages")) == 2
+
+
+async def test_catch_up_says_and_does_nothing_a_second_time():
+    def prepare(server, guild, channel, ann):
+        me = f"<@{server.world.bot['id']}>"
+        own = server.world.thread(channel, server.world.bot)
+        other = server.world.user("other", is_bot=True)
+        server.world.post(channel, ann, me, at=time.time() - 60)
+        server.world.post(channel, ann, f"{me} forget", at=time.time() - 59)
+        server.world.post(own, other, "a bot's words", at=time.time() - 58)
+        mine = {"emoji": {"id": None, "name": "🔇"}, "count": 1, "me": True}
+        mine |= {"me_burst": False, "count_details": {"burst": 0, "normal": 1}, "burst_colors": []}
+        server.world.post(own, ann, f"{me} mute", at=time.time() - 57, reactions=[mine])
+        server.world.post(own, ann, f"{me} unmute", at=time.time() - 56)
+
+    async with scene(prepare=prepare) as at:
+        await wait_until(lambda: at.door.calls)
+        await settle(at.server)
+        [(name, _, is_muted)] = at.door.calls
+        assert (name, is_muted) == ("mute", False)
+        assert at.door.accepted == []
+        assert not at.calls("POST", "/messages")
 
 
 async def test_catch_up_can_be_switched_off():

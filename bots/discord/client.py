@@ -14,7 +14,7 @@ from bots.discord.adapter import DiscordAdapter
 from bots.discord.catchup import CatchUp
 from bots.discord.commands import Desk, make_tree
 from bots.discord.gate import REFUSAL, Gate
-from bots.discord.ingress import Heard, hear
+from bots.discord.ingress import NOTHING, Heard, hear
 from bots.discord.places import Place, find_place, place_of
 from bots.discord.posts import NO_MENTIONS
 from bots.discord.recent import Recent
@@ -71,7 +71,7 @@ class FootnoteClient(discord.AutoShardedClient):
         self._asked = Recent[int, Conversation](5_000)
         self._told_blank = Recent[int, bool](1_000)
         self._mute_warned = Recent[int, bool](1_000)
-        self._catch_up = CatchUp(self, settings, self.take)
+        self._catch_up = CatchUp(self, settings, self.take_late)
         self.is_paused = False
 
     @property
@@ -95,14 +95,9 @@ class FootnoteClient(discord.AutoShardedClient):
         await self.take(raw)
 
     async def take(self, raw: discord.Message) -> None:
-        """A message, now or from the time the bot was away: submitted when it is for the bot."""
-        if self.user is None or self.is_paused or raw.author.id == self.user.id:
-            return
-        place = await self._place(raw)
-        if place is None:
-            return
-        heard = hear(raw, place, self.workspace, self.user)
-        if heard.kind == "nothing":
+        """A message: submitted, obeyed, kept as a note or answered with a line, as it needs."""
+        heard, place = await self._hear(raw)
+        if place is None or heard.kind == "nothing":
             return
         if heard.kind == "note":
             if await self.gate.admits(place.guild, raw.author.id):
@@ -116,6 +111,27 @@ class FootnoteClient(discord.AutoShardedClient):
                 await self._say(raw, REFUSAL)
             return
         await self._act(raw, place, heard)
+
+    async def take_late(self, raw: discord.Message) -> None:
+        """A message from the time the bot was away, or from before that.
+
+        A question is claimed only once; everything else would be said or done again at each
+        start, but for a mute that nobody has confirmed yet.
+        """
+        heard, place = await self._hear(raw)
+        is_open = heard.command in ("mute", "unmute") and not any(r.me for r in raw.reactions)
+        if place is None or not (heard.message or is_open) or not self._may_answer(raw, place):
+            return
+        if await self.gate.admits(place.guild, raw.author.id):
+            await self._act(raw, place, heard)
+
+    async def _hear(self, raw: discord.Message) -> tuple[Heard, Place | None]:
+        if self.user is None or self.is_paused or raw.author.id == self.user.id:
+            return NOTHING, None
+        place = await self._place(raw)
+        if place is None:
+            return NOTHING, None
+        return hear(raw, place, self.workspace, self.user), place
 
     async def _act(self, raw: discord.Message, place: Place, heard: Heard) -> None:
         if heard.message is not None:
