@@ -5,12 +5,10 @@ It must not know what is stored. Keys and values are the callers'.
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +19,8 @@ from redis.backoff import NoBackoff
 
 from core.errors import ConfigError, StoreError
 from core.faults import FAULTS, URL_FORM, check_url, is_read_only, may_pass, no_answer, plain
-from core.keys import LUA_KEYS, root
+from core.keys import root
+from core.scripts import text_of
 
 if TYPE_CHECKING:
     from core.embedded import Embedded
@@ -38,20 +37,8 @@ MAX_BLOCK_MS = 4_000
 _CONNECTIONS = 32
 _BATCH = 128
 _BACKOFF_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+_GIVE_UP_S = 8.0  # for a server that hangs: every try of it takes the socket's timeout
 _MIN_VERSION = (6, 2)
-_SCRIPTS = Path(__file__).parent / "lua"
-
-
-@cache
-def _script(name: str) -> tuple[str, str]:
-    """(SHA1, text) of a script: the keys, what scripts share, then its own lines."""
-    parts = [
-        LUA_KEYS,
-        (_SCRIPTS / "common.lua").read_text(),
-        (_SCRIPTS / f"{name}.lua").read_text(),
-    ]
-    text = "\n".join(parts)
-    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), text
 
 
 class Store:
@@ -159,12 +146,14 @@ class Store:
         Raises:
             StoreError: the fault lasts, or is of a kind that repeating does not help.
         """
+        give_up_at = time.monotonic() + _GIVE_UP_S
         for pause_s in (*_BACKOFF_S, None):
             try:
                 return await call()
             except FAULTS as err:
                 self.faults += 1
-                if pause_s is None or not may_pass(err):
+                is_over = time.monotonic() > give_up_at
+                if pause_s is None or is_over or not may_pass(err):
                     log.warning("redis failed: %s", type(err).__name__)
                     raise StoreError(plain(err)) from err
                 await self._recover(err)
@@ -200,7 +189,7 @@ class Store:
                     await asyncio.to_thread(self._embedded.ensure)
 
     async def _evaluate(self, script: str, tag: str, args: Sequence[Arg]) -> Any:
-        sha, _ = _script(script)
+        sha, _ = text_of(script)
         await self._load(script)
         try:
             return await self._send("EVALSHA", sha, 1, root(tag), *args)
@@ -218,7 +207,7 @@ class Store:
         if loading is None or (
             loading.done() and (anew or loading.cancelled() or loading.exception())
         ):
-            loading = asyncio.ensure_future(self.client.script_load(_script(script)[1]))
+            loading = asyncio.ensure_future(self.client.script_load(text_of(script)[1]))
             self._loading[script] = loading
         if not loading.done():
             await asyncio.shield(loading)
