@@ -3,7 +3,7 @@
 It must not know files, nor how the index came about. Everything here blocks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -45,6 +45,15 @@ class Meaning:
     least: float
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its score, 0 to 1, and its cosine where it has one."""
+
+    match: Match
+    score: float
+    cosine: float | None
+
+
 def find(
     query: str,
     k: int,
@@ -53,35 +62,48 @@ def find(
     get_meaning: Callable[[], Meaning | None],
 ) -> list[Found]:
     """At most `k` passages, best first; none that has neither a word nor the sense in common."""
-    terms = dict(islice(analyzer.terms(query).items(), MAX_TERMS))
+    terms = terms_of(query, analyzer)
     if not terms:
         return []
     meaning = get_meaning()
-    limit = max(k, CANDIDATES)
+    good = meaning.good if meaning else 0.0
+    telling = {
+        term: weight * ranking.rarity(snapshot.frequency(term), snapshot.size)
+        for term, weight in terms.items()
+    }
+    found: list[Found] = []
+    for item in rank(terms, max(k, CANDIDATES), snapshot, meaning)[: max(k, 0)]:
+        row = snapshot.fetch(item.match)
+        words = set(analyzer.tokens(f"{row.title}\n{row.heading}\n{plain(row.text)}"))
+        share = ranking.coverage(telling, words)
+        found.append(Found(row, item.score, ranking.is_good(share, item.cosine, good)))
+    return found
+
+
+def terms_of(query: str, analyzer: Analyzer) -> dict[str, float]:
+    """The terms searched for, weighed."""
+    return dict(islice(analyzer.terms(query).items(), MAX_TERMS))
+
+
+def rank(
+    terms: Mapping[str, float], limit: int, snapshot: Snapshot, meaning: Meaning | None
+) -> list[Ranked]:
+    """The candidates, best first: at most `limit` by words, and as many by meaning."""
     matches = snapshot.by_words(terms, TITLE_BOOST, limit)
-    lexical = [match.score for match in matches]
     cosines: list[float | None] = [None] * len(matches)
     if meaning is not None and len(meaning.table):
         keys = meaning.table.nearest(meaning.vector, limit, meaning.least)
         known = {_place(match) for match in matches}
         nearest = snapshot.by_keys(keys, terms, TITLE_BOOST, 2 * limit)
         matches += [match for match in nearest if _place(match) not in known]
-        lexical = [match.score for match in matches]
         cosines = meaning.table.cosines([match.key for match in matches], meaning.vector)
-    weight, good = (meaning.weight, meaning.good) if meaning else (0.0, 0.0)
-    scores = ranking.fuse(lexical, cosines, weight)
-    order = sorted(range(len(matches)), key=lambda at: -scores[at])[: max(k, 0)]
-    telling = {
-        term: weight * ranking.rarity(snapshot.frequency(term), snapshot.size)
-        for term, weight in terms.items()
-    }
-    found: list[Found] = []
-    for at in order:
-        row = snapshot.fetch(matches[at])
-        words = set(analyzer.tokens(f"{row.title}\n{row.heading}\n{plain(row.text)}"))
-        share = ranking.coverage(telling, words)
-        found.append(Found(row, scores[at], ranking.is_good(share, cosines[at], good)))
-    return found
+    weight = meaning.weight if meaning else 0.0
+    scores = ranking.fuse([match.score for match in matches], cosines, weight)
+    ranked = [
+        Ranked(match, score, cosine)
+        for match, score, cosine in zip(matches, scores, cosines, strict=True)
+    ]
+    return sorted(ranked, key=lambda item: -item.score)
 
 
 def _place(match: Match) -> tuple[int, int]:

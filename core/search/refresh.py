@@ -129,22 +129,22 @@ class Refresher:
             log.exception("could not read %s", file.path)
             entry = replace(entry, reason="could not be read (see the log)")
         if entry != before:
-            writer.add(entry, (self._draft(file.path, entry.title, part) for part in parts))
+            writer.add(
+                entry, (draft(self._analyzer, file.path, entry.title, part) for part in parts)
+            )
         return entry, True
 
-    def _draft(self, path: str, title: str, part: documents.Part) -> Draft:
-        row = Row(
-            path,
-            title,
-            part.heading,
-            part.text,
-            part.line,
-            part.page,
-            content_key(title, part.heading, part.text),
-        )
-        names = self._analyzer.tokens(f"{title}\n{part.heading}")
-        body = self._analyzer.tokens(plain(part.text))
-        return Draft(row, " ".join([*names, *names, *body]), " ".join(names))
+
+def draft(analyzer: Analyzer, path: str, title: str, part: documents.Part) -> Draft:
+    """A passage as it goes into the index: its title and headings count twice."""
+    key = content_key(title, part.heading, part.text)
+    names = analyzer.tokens(f"{title}\n{part.heading}")
+    body = analyzer.tokens(plain(part.text))
+    return Draft(
+        Row(path, title, part.heading, part.text, part.line, part.page, key),
+        " ".join([*names, *names, *body]),
+        " ".join(names),
+    )
 
 
 def content_key(title: str, heading: str, text: str) -> int:
