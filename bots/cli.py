@@ -5,13 +5,14 @@ It must not hold what a command does: that is in the modules it calls.
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
+    from bots.process import Check
     from core.config import Settings
 
 T = TypeVar("T")
@@ -220,6 +221,53 @@ def discord_invite(application_id: str) -> None:
     from bots.discord.invite import invite_url
 
     typer.echo(invite_url(application_id))
+
+
+@doctor.command("slack")
+def doctor_slack() -> None:
+    """Check the Slack tokens, scopes and socket, and say what to do."""
+    from bots.slack.doctor import doctor as check
+    from bots.slack.settings import SlackSettings
+    from core.config import load_settings
+
+    raise typer.Exit(_print_checks(check(load_settings(SlackSettings))))
+
+
+@doctor.command("discord")
+def doctor_discord(
+    channel: Annotated[
+        int | None, typer.Option(help="A channel's id, to check permissions.")
+    ] = None,
+) -> None:
+    """Check the Discord token, intents, permissions and commands, and say what to do."""
+    from bots.discord.doctor import doctor as check
+    from bots.discord.settings import DiscordSettings
+    from core.config import load_settings
+
+    raise typer.Exit(_print_checks(check(load_settings(DiscordSettings), channel)))
+
+
+def _print_checks(work: "Coroutine[Any, Any, Sequence[Check]]") -> int:
+    """The exit code: 0 when all is well, 2 when something must be done."""
+    from bots.process import checks_text
+
+    checks = asyncio.run(work)
+    typer.echo(checks_text(checks))
+    return 0 if all(check.is_ok for check in checks) else 2
+
+
+@app.command("eval")
+def evaluate(
+    file: Annotated[Path, typer.Argument(help='Lines of {"question": …, "expected": [paths]}.')],
+    minimum: Annotated[float, typer.Option("--min", help="Fail below this nDCG@10.")] = 0.0,
+    docs: Docs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score the search on your own questions: nDCG@10, top 3, the misses by name."""
+    from bots.docs import show_score
+
+    code = asyncio.run(show_score(settings_of(docs_path=docs), file, minimum, as_json=as_json))
+    raise typer.Exit(code)
 
 
 def with_store(work: Callable[[Any, "Settings"], Awaitable[T]], settings: Any = None) -> T:

@@ -1,6 +1,8 @@
 """`footnote index` and `footnote search`: the documents seen from the terminal."""
 
 import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +13,7 @@ from rich.text import Text
 from bots.console import printable
 from core.config import Settings
 from core.search import DocIndex, IndexReport, Progress
+from core.search.evaluate import evaluate, read_questions
 from core.types import Hit
 
 
@@ -41,8 +44,11 @@ async def build_index(settings: Settings) -> None:
                 tasks[progress.stage] = bar.add_task(progress.stage.capitalize())
             bar.update(tasks[progress.stage], completed=progress.done, total=progress.total)
 
-        report = await library.open(show)
-    await library.close()
+        try:
+            report = await library.open(show)
+            await library.embed(show)
+        finally:
+            await library.close()
     _print_report(settings, report)
 
 
@@ -55,6 +61,33 @@ def _print_report(settings: Settings, report: IndexReport) -> None:
     )
     for skipped in report.skipped:
         out.print(Text(printable(f"skipped {skipped.path}: {skipped.reason}")))
+
+
+async def show_score(settings: Settings, file: Path, minimum: float, *, as_json: bool) -> int:
+    """The exit code: 1 when nDCG@10 is below `minimum`. Prints figures and misses.
+
+    Raises:
+        ConfigError: the questions cannot be read.
+    """
+    questions = read_questions(file)
+    library = index_of(settings)
+    await library.open()
+    try:
+        await library.embed()  # a score without the meanings would be of another search
+        score = await evaluate(library, questions)
+    finally:
+        await library.close()
+    if as_json:
+        print(json.dumps(asdict(score), ensure_ascii=False))  # noqa: T201
+    else:
+        out = Console(highlight=False, soft_wrap=True)
+        out.print(f"{score.questions} questions: nDCG@10 {score.ndcg:.3f}, top 3 {score.top3:.3f}")
+        for miss in score.misses:
+            place = f"found as number {miss.rank}" if miss.rank else "not among the first ten"
+            out.print(Text(printable(f"missed: {miss.question.text}")), style="bold")
+            out.print(Text(printable(f"  expected {', '.join(miss.question.expected)}: {place}")))
+            out.print(Text(printable(f"  first were {', '.join(miss.found) or 'none'}")))
+    return 0 if score.ndcg >= minimum else 1
 
 
 async def show_search(settings: Settings, query: str, k: int, *, as_json: bool) -> None:
