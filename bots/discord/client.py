@@ -73,6 +73,7 @@ class FootnoteClient(discord.AutoShardedClient):
         self._mute_warned = Recent[int, bool](1_000)
         self._catch_up = CatchUp(self, settings, self.take_late)
         self.is_paused = False
+        self.connected = asyncio.Event()
 
     @property
     def workspace(self) -> str:
@@ -85,6 +86,10 @@ class FootnoteClient(discord.AutoShardedClient):
 
     def _at_desk(self) -> Desk:
         return Desk(self._chat, self.gate, self.workspace)
+
+    async def on_connect(self) -> None:
+        """The gateway took us; servers are still coming in, but answers need not wait for them."""
+        self.connected.set()
 
     async def on_ready(self) -> None:
         """At the start, and after a gap that the gateway could not replay."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-READY_TIMEOUT_S = 120.0
+CONNECT_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
 
 
@@ -59,18 +59,18 @@ class DiscordLink:
         except discord.LoginFailure as err:
             raise ConfigError("DISCORD_TOKEN is refused by Discord.") from err
         self._task = asyncio.create_task(self._client.connect())
-        ready = asyncio.create_task(self._client.wait_until_ready())
+        connected = asyncio.create_task(self._client.connected.wait())
         done, _ = await asyncio.wait(
-            (self._task, ready), timeout=READY_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+            (self._task, connected), timeout=CONNECT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
         )
-        ready.cancel()
+        connected.cancel()
         if self._task in done:
             try:
                 await self._task
             except discord.PrivilegedIntentsRequired as err:
                 raise ConfigError(INTENT_REMEDY) from err
-        if ready not in done:
-            raise ConfigError("Discord's gateway did not become ready.")
+        if connected not in done:
+            raise ConfigError("Discord's gateway did not answer.")
 
     async def is_alive(self) -> bool:
         """Whether every shard is connected."""
