@@ -22,7 +22,7 @@ from tests.support_redis import Server, a_message, dump, wait_until
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 
-LEASE_S = 0.4
+LEASE_S = 0.8
 
 # A worker in a process of its own: takes one message, says so, and beats until it is stopped.
 WORKER = """
@@ -93,7 +93,7 @@ async def test_killed_workers_run_goes_on_from_its_checkpoint(
     await _end(process)
     dead_at = time.monotonic()
     taken = await take_one(inbox)
-    assert time.monotonic() - dead_at < LEASE_S + 0.2
+    assert time.monotonic() - dead_at < LEASE_S + 1.0
     assert (taken.run_id, taken.checkpoint, taken.elapsed_ms) == (run_id, "half way", 1234)
     following = await finish(inbox, taken)
     assert following is not None
@@ -253,7 +253,7 @@ async def test_failures_are_retried_then_buried_and_the_next_is_answered(any_sto
         wait_s = 0.15 * attempt**3
         assert await inbox.fail(taken, "boom", wait_s) is None
         again = await take_one(inbox)
-        assert wait_s <= time.monotonic() - failed_at < wait_s + 0.5
+        assert wait_s <= time.monotonic() - failed_at < wait_s + 1.5
         assert (again.run_id, again.attempts) == (taken.run_id, attempt)
         assert again.checkpoint == f"state {attempt}"
         taken = again
