@@ -15,7 +15,7 @@ from typing import Any
 
 from bots.slack.api import Identity, SlackApi
 from bots.slack.events import read_message
-from bots.slack.posts import Pace
+from bots.slack.pace import Pace
 from bots.slack.reply import SlackReply
 from bots.slack.tasks import Tasks
 from core.types import FactChange, Message, Run, Session, Source, Step, StopReason, Usage

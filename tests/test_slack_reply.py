@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bots.slack import posts
+from bots.slack import pace, posts
 from bots.slack.markup import prepare, settled_length
 from core.types import FactChange, Message, Step, StopReason
 from tests.slack_rules import LIVE
@@ -27,8 +27,8 @@ async def desk() -> AsyncGenerator[Desktop]:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause between two calls: the pace has its own test."""
-    monkeypatch.setattr(posts, "FLUSH_EVERY_S", 0.0)
-    monkeypatch.setattr(posts, "FLUSH_EVERY_PER_STREAM_S", 0.0)
+    monkeypatch.setattr(pace, "FLUSH_EVERY_S", 0.0)
+    monkeypatch.setattr(pace, "FLUSH_EVERY_PER_STREAM_S", 0.0)
 
 
 async def _stream(desk: Desktop, text: str, *, step: int = 7) -> Message:
@@ -63,7 +63,7 @@ async def test_answer_streams_into_the_thread_with_sources_footer_and_trace(desk
 async def test_one_tool_answer_of_a_thousand_characters_takes_at_most_six_calls(
     desk: Desktop, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(posts, "FLUSH_EVERY_S", 1.0)
+    monkeypatch.setattr(pace, "FLUSH_EVERY_S", 1.0)
     desk.slack.calls.clear()
     await _stream(desk, "word " * 200)
     assert sum(desk.slack.count().values()) <= 6, desk.slack.count()
@@ -241,6 +241,16 @@ async def test_lost_stream_without_a_ref_is_found_in_the_thread(desk: Desktop):
     assert answer.startswith("The whole.")
 
 
+async def test_question_that_only_waited_is_streamed_like_any_other(desk: Desktop):
+    message = desk.ask()
+    reply = desk.reply(message)
+    await reply.recover(None, desk.identity)
+    await reply.append("First sentence. Second one ")
+    assert desk.answers(message) == ["First sentence. Second one "]
+    await reply.close(make_run("First sentence. Second one."))
+    assert len(desk.answers(message)) == 1
+
+
 async def test_answer_to_an_earlier_question_of_the_thread_is_left_alone(desk: Desktop):
     first = desk.ask("First?")
     second = desk.ask("Second?", thread_ts=first.extra["ts"])
@@ -351,12 +361,12 @@ async def test_saved_fact_is_announced_by_key_and_shown_to_its_owner_alone(desk:
 
 
 def test_pace_slows_down_with_the_number_of_streams(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(posts, "FLUSH_EVERY_S", 1.0)
-    monkeypatch.setattr(posts, "FLUSH_EVERY_PER_STREAM_S", 0.6)
-    pace = posts.Pace()
-    assert pace.interval_s("a") == 1.0
+    monkeypatch.setattr(pace, "FLUSH_EVERY_S", 1.0)
+    monkeypatch.setattr(pace, "FLUSH_EVERY_PER_STREAM_S", 0.6)
+    rate = pace.Pace()
+    assert rate.interval_s("a") == 1.0
     for n in range(9):
-        pace.interval_s(str(n))
-    assert pace.interval_s("a") == pytest.approx(6.0)
-    pace.end("a")
-    assert pace.interval_s("0") == pytest.approx(5.4)
+        rate.interval_s(str(n))
+    assert rate.interval_s("a") == pytest.approx(6.0)
+    rate.end("a")
+    assert rate.interval_s("0") == pytest.approx(5.4)

@@ -7,7 +7,7 @@ from bots.slack.api import Identity, SlackApi
 from bots.slack.context import Context
 from bots.slack.events import PLATFORM
 from bots.slack.ingress import Ingress, Recent
-from bots.slack.posts import Pace
+from bots.slack.pace import Pace
 from bots.slack.reply import SlackReply
 from bots.slack.tasks import Tasks
 from core.types import Message, Ref, Reply

@@ -18,6 +18,7 @@ from bots.slack.markup import (
     settled_length,
     slack_size,
 )
+from bots.slack.pace import Pace
 from bots.slack.place import Place
 from bots.text import close_fence, cut_part, split_markdown, take_part
 
@@ -25,10 +26,6 @@ log = logging.getLogger(__name__)
 
 ROTATE_AFTER_S = 240.0
 """A stream dies after about five minutes. Source: python-slack-sdk#1859."""
-FLUSH_EVERY_S = 1.0
-FLUSH_EVERY_PER_STREAM_S = 0.6
-"""appendStream allows 100 calls a minute in all. Source: Slack's rate limit tiers, tier 4."""
-MAX_STREAM_PAUSE_S = 60.0
 MAX_PLAIN_CHARS = 3_900
 _REFUSED = frozenset({"invalid_blocks", "msg_blocks_too_long", "msg_too_long", "no_text"})
 _LOST = frozenset({"message_not_found", "cant_update_message", "streaming_state_conflict"})
@@ -47,27 +44,6 @@ class Part:
     ts: str
     is_open: bool
     opened_at: float = 0.0
-
-
-class Pace:
-    """How often streams may be appended to, by how many are under way in this process."""
-
-    def __init__(self) -> None:
-        self._seen_at: dict[str, float] = {}
-
-    def interval_s(self, stream: str) -> float:
-        """Seconds until `stream` may be appended to again."""
-        now = time.monotonic()
-        self._seen_at[stream] = now
-        for name, seen_at in list(self._seen_at.items()):
-            # A reply that another process took over never says that it ended.
-            if now - seen_at > MAX_STREAM_PAUSE_S:
-                del self._seen_at[name]
-        return max(FLUSH_EVERY_S, FLUSH_EVERY_PER_STREAM_S * len(self._seen_at))
-
-    def end(self, stream: str) -> None:
-        """`stream` needs no more appends."""
-        self._seen_at.pop(stream, None)
 
 
 class Posts:
@@ -93,15 +69,20 @@ class Posts:
 
         `known` may be short: a post whose return was lost is found in the thread.
         """
-        self._is_streaming = False
         found = await find_posts(self._api, self._place, self._message_id, identity)
         is_open = dict.fromkeys(known, True) | dict(found.answers)
         self.parts = [Part(ts, is_open[ts]) for ts in sorted(is_open, key=float)]
+        # A rerun writes other words: what is there is mended at the end. Where nothing is, the
+        # question had only waited.
+        self._is_streaming = not self.parts
         return found.trace
 
     async def stream(self, markdown: str) -> None:
         """Show `markdown`, the whole answer so far, as far as it is settled and the pace allows."""
         if not self._is_streaming:
+            return
+        now = time.monotonic()
+        if now < self._next_flush_at:
             return
         text = prepare(markdown[: settled_length(markdown)])
         if not text.startswith(self._shown):
@@ -109,8 +90,7 @@ class Posts:
             self._is_streaming = False
             return
         self._text = text
-        now = time.monotonic()
-        if now < self._next_flush_at or not self._current.strip():
+        if not self._current.strip():
             return
         self._next_flush_at = now + self._pace.interval_s(self._message_id)
         try:

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from bots.slack.api import Identity, SlackApi, SlackFault
 from bots.slack.blocks import answer_blocks, answer_text, saved_blocks
+from bots.slack.pace import Pace
 from bots.slack.place import place_of
-from bots.slack.posts import Pace, Posts, ThreadGone
+from bots.slack.posts import Posts, ThreadGone
 from bots.slack.status import Status
 from bots.slack.tasks import Tasks
 from bots.slack.trace import post_trace
