@@ -165,6 +165,12 @@ class Scene:
     def me(self) -> str:
         return f"<@{self.bot['id']}>"
 
+    def another_channel(self) -> Json:
+        """A channel that nothing was posted in yet."""
+        made = self.server.world.channel(self.guild)
+        self.server.dispatch("CHANNEL_CREATE", made)
+        return made
+
     def calls(self, method: str, part: str = "") -> list[Any]:
         return [c for c in self.server.rest.calls if c.method == method and part in c.path]
 

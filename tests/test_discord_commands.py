@@ -75,7 +75,7 @@ async def test_private_answer_after_the_token_expired_goes_to_the_dm_and_never_t
     assert post["content"].startswith("Secret answer")
     assert at.server.sent(at.channel) == []
 
-    at.server.rest.fail("POST", rf"/channels/\d+/messages", 403, 50007)  # noqa: F541
+    at.server.rest.fail("POST", r"/channels/\d+/messages", 403, 50007)
     token = at.server.command(at.channel, at.ann, "ask", question="vpn again?")
     message = await at.asked(2)
     at.server.rest.interactions[token]["is_expired"] = True

@@ -5,11 +5,13 @@ import time
 import discord
 import pytest
 
-from bots.discord.client import make_intents
 from bots.discord.doctor import check_start, doctor
+from bots.discord.intents import make_intents
 from bots.discord.invite import invite_url
 from bots.discord.link import DiscordLink, use_api
 from core.errors import ConfigError
+from core.types import Message
+from core.work import Accepted
 from tests.discord_server import DiscordServer
 from tests.support_discord import Door, make_settings, scene, settle, wait_until
 from tests.support_discord_world import SEND
@@ -28,6 +30,19 @@ async def test_repeated_message_after_resume_is_accepted_once():
         await settle(at.server)
         # both deliveries have one identity, which is what core claims
         assert [m.id for m in at.door.accepted] == [message.id, missed["id"]]
+
+
+async def test_messages_of_a_channel_keep_their_order_though_the_store_does_not():
+    class UnevenDoor(Door):
+        async def submit(self, message: Message) -> Accepted:
+            self.delay_s = 0.2 if message.text == "q0" else 0.0
+            return await super().submit(message)
+
+    async with scene(door=UnevenDoor()) as at:
+        for number in range(3):
+            at.server.say(at.channel, at.ann, f"{at.me} q{number}")
+        await at.asked(3)
+        assert [m.text for m in at.door.accepted] == ["q0", "q1", "q2"]
 
 
 async def test_identifies_with_the_intents_that_it_needs_and_no_more():

@@ -86,9 +86,10 @@ async def test_long_answer_is_split_and_very_long_one_is_attached(at: Scene):
     assert "Stopped: done" in posts[1]["content"]
     assert "message_reference" not in posts[1]
 
-    message = await at.ask("and more?")
+    channel = at.another_channel()
+    message = await at.ask("and more?", channel=channel)
     await at.answer(message, make_run("a sentence of words. " * 1_000, id="run-2"))
-    posts = at.server.sent(at.channel)[2:]
+    posts = at.server.sent(channel)
     assert len(posts) == 4
     [file] = posts[-1]["attachments"]
     assert file["filename"] == "answer.md"
@@ -97,9 +98,10 @@ async def test_long_answer_is_split_and_very_long_one_is_attached(at: Scene):
 
 async def test_every_stop_reason_is_said_and_never_an_empty_reply(at: Scene):
     for number, reason in enumerate(StopReason):
-        message = await at.ask(f"q{number}")
+        channel = at.another_channel()
+        message = await at.ask(f"q{number}", channel=channel)
         await at.answer(message, make_run("", stop_reason=reason))
-        post = at.server.sent(at.channel)[-1]
+        [post] = at.server.sent(channel)
         assert f"Stopped: {reason.value}" in post["content"]
 
 

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import discord
 
@@ -15,6 +16,7 @@ from bots.discord.catchup import CatchUp
 from bots.discord.commands import Desk, make_tree
 from bots.discord.gate import REFUSAL, Gate
 from bots.discord.ingress import NOTHING, Heard, hear
+from bots.discord.intents import make_intents
 from bots.discord.places import Place, find_place, place_of
 from bots.discord.posts import NO_MENTIONS
 from bots.discord.recent import Recent
@@ -35,19 +37,6 @@ PRIVATE_COMMAND = "Please use `/{name}` here: only you will see what it shows."
 MUTE_WHERE = "Please say that in the thread, or in a reply to my answer."
 NOT_TAKEN = "I could not take your question just now. Please ask again in a minute."
 BLANK = "I can only read messages that mention me here. Please mention me each time."
-
-
-def make_intents(*, has_content: bool) -> discord.Intents:
-    """What the gateway sends: servers, messages, reactions; text of others where allowed."""
-    intents = discord.Intents(
-        guilds=True,
-        guild_messages=True,
-        dm_messages=True,
-        guild_reactions=True,
-        dm_reactions=True,
-    )
-    intents.message_content = has_content
-    return intents
 
 
 class FootnoteClient(discord.AutoShardedClient):
@@ -72,6 +61,7 @@ class FootnoteClient(discord.AutoShardedClient):
         self._told_blank = Recent[int, bool](1_000)
         self._mute_warned = Recent[int, bool](1_000)
         self._catch_up = CatchUp(self, settings, self.take_late)
+        self._locks = WeakValueDictionary[int, asyncio.Lock]()
         self.is_paused = False
         self.connected = asyncio.Event()
 
@@ -96,8 +86,10 @@ class FootnoteClient(discord.AutoShardedClient):
         await self._catch_up.run()
 
     async def on_message(self, raw: discord.Message) -> None:
-        """A message as it happens."""
-        await self.take(raw)
+        """A message as it happens, each channel's in their order, which a resume may hurry."""
+        lock = self._locks.setdefault(raw.channel.id, asyncio.Lock())
+        async with lock:
+            await self.take(raw)
 
     async def take(self, raw: discord.Message) -> None:
         """A message: submitted, obeyed, kept as a note or answered with a line, as it needs."""

@@ -90,6 +90,9 @@ class Threads:
                 name=thread_name(self._message)
             )
             self._thread = thread.id
+        except ValueError as err:
+            # The library no longer knows the server: the bot was removed from it meanwhile.
+            raise ThreadError(None) from err
         except discord.HTTPException as err:
             if err.code == EXISTS:
                 # A thread off a message has the message's id.
