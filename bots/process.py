@@ -139,14 +139,17 @@ async def _check_and_serve(
 
 async def _serve(app: "App", link: Link, stop: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as group:
-        helpers = [group.create_task(watch(link)), group.create_task(_pause_at(stop, link))]
+        watching = group.create_task(watch(link))
+        pausing = group.create_task(_pause_at(stop, link, watching))
         await app.serve([link.adapter], stop)
-        for helper in helpers:
-            helper.cancel()
+        watching.cancel()
+        pausing.cancel()
 
 
-async def _pause_at(stop: asyncio.Event, link: Link) -> None:
+async def _pause_at(stop: asyncio.Event, link: Link, watching: asyncio.Task[None]) -> None:
     await stop.wait()
+    # Or it would take the pause for a dead connection.
+    watching.cancel()
     # Events that come from now on belong to another process, or to the next start.
     await _bounded(link.pause(), "pausing the connection")
 

@@ -230,6 +230,22 @@ async def test_close_again_after_a_kill_posts_nothing_twice(desk: Desktop, has_r
     assert len(desk.traces(message)) == 1
 
 
+async def test_takeover_clears_the_status_that_the_dead_process_left(desk: Desktop):
+    message = desk.ask()
+    run = make_run("Short answer.")
+    first = desk.reply(message)
+    await first.close(run)
+    await first.status("I am restarting and will go on with this in a moment.")
+    place = (CHANNEL, message.extra["thread"])
+    assert "restarting" in desk.slack.statuses[place]
+    again = desk.reply(message)
+    await again.recover(first.ref, desk.identity)
+    await again.close(run)
+    assert desk.slack.statuses[place] == ""
+    assert desk.slack.sessions[place] == "active"
+    assert len(desk.slack.own(CHANNEL)) == 2
+
+
 async def test_lost_stream_without_a_ref_is_found_in_the_thread(desk: Desktop):
     message = desk.ask()
     dead = desk.reply(message)

@@ -79,7 +79,8 @@ async def test_answer_under_way_is_finished_within_the_grace_time(world: World):
 
 
 async def test_two_processes_answer_each_event_once_and_workspaces_share_nothing(world: World):
-    await world.run(2, GRACE_S=GRACE_S)
+    await world.run(0)
+    await world.run(2, OFFLINE="true")
     channel = world.channel()
     events = [world.slack.put(channel, "U1", f"<@{BOT_USER}> {QUESTION} {n}") for n in range(5)]
     for event in events:

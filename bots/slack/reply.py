@@ -46,6 +46,7 @@ class SlackReply:
         known = cast("list[str]", (ref or {}).get("parts", []))
         self._trace = await self._posts.recover(known, identity)
         self._is_recovered = True
+        self._status.take_over()
 
     @property
     def ref(self) -> Ref | None:
@@ -79,24 +80,33 @@ class SlackReply:
             if self._is_withdrawn(self._message.id):
                 await self._posts.remove()
                 return
-            status = self._status.session_status
-            is_session_ended = await self._posts.finish(
-                answer_text(run), answer_blocks(run), status
-            )
-            self._status.posted()
+            is_session_ended = await self._finish(run)
             await self._tell_owner(run)
             if run.trace and not self._trace:
                 self._trace = await post_trace(self._api, self._place, self._message.id, run)
+                self._posted(is_new=self._trace is not None)
         except ThreadGone:
             log.info("message %s: its thread was deleted, so is the answer", self._message.id)
             await self._posts.remove()
         finally:
             await self._status.end(is_session_ended=is_session_ended)
 
+    async def _finish(self, run: Run) -> bool:
+        known = {part.ts for part in self._posts.parts}
+        status = self._status.session_status
+        text, blocks = answer_text(run), answer_blocks(run)
+        is_session_ended = await self._posts.finish(text, blocks, status)
+        # Slack clears the status at a new message, not at a change of one.
+        self._posted(is_new=any(part.ts not in known for part in self._posts.parts))
+        return is_session_ended
+
     async def _stream(self) -> None:
         posted = len(self._posts.parts)
         await self._posts.stream(self._text)
-        if len(self._posts.parts) > posted:
+        self._posted(is_new=len(self._posts.parts) > posted)
+
+    def _posted(self, *, is_new: bool) -> None:
+        if is_new:
             self._status.posted()
 
     async def _tell_owner(self, run: Run) -> None:

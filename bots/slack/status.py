@@ -11,6 +11,7 @@ from typing import Any
 from bots.slack.api import SlackApi, SlackFault
 from bots.slack.place import Place
 from bots.slack.tasks import Tasks
+from bots.text import defuse_slack
 
 SHOW_EVERY_S = 1.5
 REFRESH_AFTER_S = 90.0
@@ -43,6 +44,7 @@ class Status:
 
     async def show(self, text: str) -> None:
         """Show `text` now, or soon where another one was shown just before."""
+        text = defuse_slack(text)
         self._wanted = text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
         wait_s = self._shown_at + SHOW_EVERY_S - time.monotonic()
         if wait_s > 0:
@@ -52,6 +54,11 @@ class Status:
         else:
             self._has_session = True
             await asyncio.gather(self._send(), self._set_session("processing"))
+
+    def take_over(self) -> None:
+        """Another process may have left a status and a session behind: `end` clears them."""
+        self._shown = "…"
+        self._has_session = self._api.has(_SESSION)
 
     def posted(self) -> None:
         """Slack has cleared the status, as it does at any message."""
