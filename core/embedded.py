@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -39,6 +40,8 @@ class Embedded:
     def __init__(self, data_dir: Path, *, fsync: str = "always") -> None:
         self._folder = data_dir.resolve() / "redis"
         self._fsync = fsync
+        self.client_name = f"footnote-{os.getpid()}-{secrets.token_hex(4)}"
+        """What our connections must be called, to be told from those of others."""
         name = hashlib.sha256(os.fsencode(self._folder)).hexdigest()[:12]
         # In the temporary folder because a socket's path may have 104 bytes on macOS, 108 on Linux.
         self._socket_folder = Path(tempfile.gettempdir()) / f"footnote-{os.getuid()}-{name}"
@@ -56,22 +59,29 @@ class Embedded:
         """
         if self._answers():
             return
-        self._make_folders()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
         with self._lock():
             # Another process may have started it while this one waited for the lock.
             if not self._answers():
+                self._make_socket_folder()
                 self._start()
 
-    def stop_if_unused(self, clients_besides: int = 0) -> bool:
-        """Whether the server was stopped: yes when no client but `clients_besides` is connected."""
+    def stop_if_unused(self) -> bool:
+        """Whether the server was stopped: yes when no client of another is connected."""
         if not self._folder.is_dir():
             return False
         with self._lock(), contextlib.suppress(OSError):
-            if len(self._ask("CLIENT LIST").splitlines()) > clients_besides + 1:
+            # By name, as the server may not have noticed yet that ours are closed.
+            clients = self._ask("CLIENT LIST").splitlines()
+            asking = 1
+            if sum(f" name={self.client_name} " not in line for line in clients) > asking:
                 return False
             # The lock is kept until the server has closed our connection, which it does by exiting:
             # no second one may open the same log before.
-            return self._ask("SHUTDOWN", _STOP_S) == ""
+            is_gone = self._ask("SHUTDOWN", _STOP_S) == ""
+            self._socket_folder.rmdir()
+            return is_gone
         return False
 
     def pid(self) -> int | None:
@@ -126,9 +136,7 @@ class Embedded:
             "Set REDIS_URL to use a server of your own."
         )
 
-    def _make_folders(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder.chmod(0o700)
+    def _make_socket_folder(self) -> None:
         self._socket_folder.mkdir(mode=0o700, exist_ok=True)
         status = self._socket_folder.lstat()
         # Whoever owns the folder could put a server of theirs in our place.

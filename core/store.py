@@ -110,6 +110,7 @@ class Store:
         pool = BlockingConnectionPool(
             connection_class=UnixDomainSocketConnection,
             path=server.socket_path,
+            client_name=server.client_name,
             max_connections=_CONNECTIONS,
             timeout=SOCKET_TIMEOUT_S,
             **_options(),

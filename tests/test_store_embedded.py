@@ -52,9 +52,18 @@ async def test_data_outlives_a_clean_exit(folder: Path) -> None:
     await store.client.set("kept", "yes")
     await store.close()
     assert Embedded(folder).pid() is None
+    assert not await asyncio.to_thread(Path(Embedded(folder).socket_path).parent.exists)
     store = await Store.open(None, folder)
     assert await store.client.get("kept") == b"yes"
     await store.close()
+
+
+async def test_server_stops_however_many_connections_it_had(folder: Path) -> None:
+    for _ in range(10):
+        store = await Store.open(None, folder)
+        await asyncio.gather(*(store.client.ping() for _ in range(20)))
+        await store.close()
+        assert Embedded(folder).pid() is None
 
 
 async def test_four_processes_share_one_server_and_the_last_one_stops_it(folder: Path) -> None:
