@@ -111,6 +111,25 @@ async def test_terminated_process_hands_its_run_over_and_the_followup_is_answere
     assert "slow story" in town.asked("and what then?")[0]
 
 
+async def test_interrupted_answer_says_so_until_it_is_finished_in_place(town: Town):
+    bot = await town.start(GRACE_S="0.5")
+    channel = town.channel()
+    town.rules["half a story"] = [
+        Reply([Text("Half a story. " * 60)], delta_s=0.3),
+        Reply([Text("All of it.")]),
+    ]
+    town.say(channel, town.ann, "half a story")
+    [post] = await wait_until(lambda: town.server.sent(channel), 20)
+    assert await bot.end() == 0
+    assert post["content"].startswith("Half a story.")
+    assert "I am restarting" in post["content"]
+    await town.start()
+    [answer] = await town.answered(channel)
+    assert answer["id"] == post["id"]
+    assert answer["content"].startswith("All of it.")
+    assert "restarting" not in answer["content"]
+
+
 async def test_run_that_ends_within_the_grace_is_answered_before_the_process_ends(town: Town):
     bot = await town.start()
     channel = town.channel()

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 10.0
+SETTLE_TIMEOUT_S = 3.0
 
 
 def use_api(url: str | None) -> None:
@@ -95,6 +96,7 @@ class DiscordLink:
 
     async def close(self) -> None:
         """Let go of everything."""
+        await self._client.adapter.desk.settle(SETTLE_TIMEOUT_S)
         await self._client.close()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)

@@ -6,6 +6,7 @@ It must not decide anything about the answer; core feeds it and closes it exactl
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 import discord
 
@@ -39,6 +40,13 @@ class Desk:
         default_factory=lambda: Recent[int, Conversation](5_000)
     )
     withdrawn: Recent[str, bool] = field(default_factory=lambda: Recent[str, bool](1_000))
+    streams: WeakSet[Stream] = field(default_factory=WeakSet[Stream])
+
+    async def settle(self, timeout_s: float) -> None:
+        """At the end of the process: what unfinished answers have to say is shown."""
+        async with asyncio.TaskGroup() as group:
+            for stream in list(self.streams):
+                group.create_task(stream.settle(timeout_s))
 
 
 class ChannelReply:
@@ -52,6 +60,7 @@ class ChannelReply:
         self._text = ""
         self._status = ""
         self._stream = Stream(self._flush, lambda: self._posts.is_calling, EDIT_GAP_S)
+        desk.streams.add(self._stream)
         self._never = asyncio.Event()
         self._has_hint = False
         self._typing = asyncio.create_task(self._type())

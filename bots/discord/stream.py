@@ -59,6 +59,11 @@ class Stream:
         await asyncio.wait([self._task], timeout=END_TIMEOUT_S)
         self._task.cancel()
 
+    async def settle(self, timeout_s: float) -> None:
+        """Returns when all the news is flushed, or after `timeout_s`."""
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task], timeout=timeout_s)
+
     async def _run(self) -> None:
         await self._pause(FIRST_S)
         while self._is_dirty and not self.closing.is_set():
