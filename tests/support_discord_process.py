@@ -74,6 +74,7 @@ class Town:
         # else is answered by a model that searches and cites.
         self.rules: dict[str, list[Answer]] = {}
         model.respond = self._respond
+        self.usual: dict[str, str] = {}
         self._folder = folder
         self._bots: list[Bot] = []
 
@@ -113,6 +114,7 @@ class Town:
             "DATA_DIR": str(self._folder / "data"),
             "LEASE_S": "1",
             "LOG_LEVEL": "INFO",
+            **self.usual,
             **more,
         }
         made = Bot(environment, self._folder / f"bot{len(self._bots)}.log")
@@ -127,6 +129,16 @@ class Town:
         await wait_until(lambda: self.server.is_connected or bot.has_ended, 20)
         assert not bot.has_ended, bot.log
         return bot
+
+    async def ready(self) -> Bot:
+        """The process that the last test left behind, or a new one."""
+        return self._bots[-1] if self._bots and not self._bots[-1].has_ended else await self.start()
+
+    def keep_one(self) -> None:
+        """Ends all processes but the newest."""
+        for bot in self._bots[:-1]:
+            if not bot.has_ended:
+                bot.kill()
 
     def answers(self, channel: Json) -> list[Json]:
         """The bot's answers in `channel`, traces left out."""

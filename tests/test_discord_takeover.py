@@ -27,15 +27,14 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Tow
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def town(shared: Town) -> AsyncGenerator[Town]:
-    """The town; the bots of the last test are gone."""
-    shared.close()
-    await wait_until(lambda: not shared.server.is_connected)
+    """The town with at most one bot, the one that the last test ended with."""
+    shared.usual = {"GRACE_S": "0.5"}
     yield shared
-    shared.close()
+    shared.keep_one()
 
 
 async def test_kill_between_post_and_save_posts_nothing_twice(town: Town):
-    bot = await town.start()
+    bot = await town.ready()
     channel = town.channel()
     released = town.server.rest.hold("POST", rf"/channels/{channel['id']}/messages$")
     town.say(channel, town.ann, QUESTION)
@@ -53,7 +52,7 @@ async def test_kill_between_post_and_save_posts_nothing_twice(town: Town):
 
 
 async def test_kill_in_mid_stream_finishes_the_same_post(town: Town):
-    bot = await town.start()
+    bot = await town.ready()
     channel = town.channel()
     town.rules["long story"] = [Reply([Text("Once upon a time. " * 20)], delta_s=0.1)]
     town.say(channel, town.ann, "tell a long story")
@@ -73,7 +72,7 @@ async def test_kill_in_mid_stream_finishes_the_same_post(town: Town):
 async def test_kill_while_the_trace_is_posted_gives_one_thread_and_one_trace(
     town: Town, where: str
 ):
-    bot = await town.start()
+    bot = await town.ready()
     channel = town.channel()
     pattern = r"/threads$"
     if where == "thread message":
@@ -97,7 +96,7 @@ async def test_kill_while_the_trace_is_posted_gives_one_thread_and_one_trace(
 
 
 async def test_terminated_process_hands_its_run_over_and_the_followup_is_answered(town: Town):
-    bot = await town.start(GRACE_S="0.5")
+    bot = await town.ready()
     channel = town.channel()
     town.rules["slow story"] = [Reply([Text("The story. ")], delay_s=5.0), Reply([Text("Told.")])]
     raw = town.say(channel, town.ann, "a slow story")
@@ -112,7 +111,7 @@ async def test_terminated_process_hands_its_run_over_and_the_followup_is_answere
 
 
 async def test_interrupted_answer_says_so_until_it_is_finished_in_place(town: Town):
-    bot = await town.start(GRACE_S="0.5")
+    bot = await town.ready()
     channel = town.channel()
     town.rules["half a story"] = [
         Reply([Text("Half a story. " * 60)], delta_s=0.3),
@@ -131,7 +130,8 @@ async def test_interrupted_answer_says_so_until_it_is_finished_in_place(town: To
 
 
 async def test_run_that_ends_within_the_grace_is_answered_before_the_process_ends(town: Town):
-    bot = await town.start()
+    (await town.ready()).kill()
+    bot = await town.start(GRACE_S="10")
     channel = town.channel()
     town.rules["short wait"] = [Reply([Text("Here you are.")], delay_s=1.0)]
     town.say(channel, town.ann, "a short wait")
@@ -142,7 +142,7 @@ async def test_run_that_ends_within_the_grace_is_answered_before_the_process_end
 
 
 async def test_frozen_process_does_not_write_over_the_one_that_took_over(town: Town):
-    first = await town.start()
+    first = await town.ready()
     channel = town.channel()
     town.rules["frozen"] = [
         Reply([Text("Old words. " * 40)], delta_s=0.1),
@@ -166,7 +166,7 @@ async def test_frozen_process_does_not_write_over_the_one_that_took_over(town: T
 
 async def test_what_was_asked_while_away_is_answered_once(town: Town):
     channel = town.channel()
-    bot = await town.start()
+    bot = await town.ready()
     before = await town.ask(channel, town.ann, "asked before you went away")
     thread = await town.thread(before)
     await town.calm()
@@ -186,7 +186,7 @@ async def test_what_was_asked_while_away_is_answered_once(town: Town):
 
 
 async def test_two_processes_of_one_token_answer_once_and_do_a_command_once(town: Town):
-    await town.start()
+    await town.ready()
     await town.start()
     await wait_until(lambda: len(town.server._sockets) == 2, 20)
     channel = town.channel()
@@ -199,7 +199,7 @@ async def test_two_processes_of_one_token_answer_once_and_do_a_command_once(town
 
 
 async def test_forget_with_a_slow_store_is_acknowledged_in_time_and_finishes(town: Town):
-    await town.start()
+    await town.ready()
     channel = town.channel()
     await town.ask(channel, town.ann, QUESTION)
     await town.calm()
@@ -214,6 +214,7 @@ async def test_forget_with_a_slow_store_is_acknowledged_in_time_and_finishes(tow
 
 
 async def test_health_page_and_exit_codes(town: Town, unused_tcp_port: int):
+    (await town.ready()).kill()
     bot = await town.start(HEALTH_PORT=str(unused_tcp_port))
     async with aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{unused_tcp_port}/healthz"
