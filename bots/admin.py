@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 
 import typer
 
@@ -11,6 +12,7 @@ from core.backlog import Backlog, workplaces
 from core.config import Settings
 from core.forget import forget, preview
 from core.memory import Memory
+from core.search.gaps import group_questions
 from core.store import Store
 from core.types import Session
 
@@ -72,6 +74,24 @@ async def show_inbox(store: Store, settings: Settings) -> None:
             typer.echo(f"  {letter.id}  {letter.reason}  after {letter.attempts} tries")
     if not places:
         typer.echo("The inbox is empty: nobody has asked anything yet.")
+
+
+async def show_gaps(store: Store, settings: Settings, *, as_json: bool) -> None:
+    """Prints what the documents do not answer, the most asked first."""
+    questions: list[str] = []
+    for platform, workspace in await workplaces(store):
+        backlog = Backlog(store, platform, workspace, run_ttl_days=settings.run_ttl_days)
+        questions += await backlog.gaps()
+    groups = group_questions(questions)
+    if as_json:
+        typer.echo(json.dumps([asdict(group) for group in groups], ensure_ascii=False))
+        return
+    for group in groups:
+        typer.echo(printable(f"{group.count:>4}  {group.title}"))
+        for question in group.questions[1:]:
+            typer.echo(printable(f"      {question}"))
+    if not groups:
+        typer.echo(f"No gaps in the last {settings.run_ttl_days} days.")
 
 
 async def retry_letter(store: Store, settings: Settings, letter: str) -> int:

@@ -164,6 +164,14 @@ def search(
     asyncio.run(show_search(settings_of(docs_path=docs), query, k, as_json=as_json))
 
 
+@app.command()
+def gaps(as_json: AsJson = False) -> None:
+    """List the questions that found nothing good, grouped: what to write next."""
+    from bots.admin import show_gaps
+
+    with_store(lambda store, settings: show_gaps(store, settings, as_json=as_json))
+
+
 @inbox.callback(invoke_without_command=True)
 def inbox_show(context: typer.Context) -> None:
     """Show depth, oldest age, in flight and dead letters of every workspace."""

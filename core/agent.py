@@ -111,6 +111,7 @@ class Agent:
                 duration_ms=past_ms + clock.elapsed_ms,
                 facts_saved=tuple(state.facts_saved),
                 model=self._model.id,
+                is_gap=_is_gap(state),
             )
         )
 
@@ -261,3 +262,8 @@ class Agent:
         passage = hit.passage
         number = state.book.cite(passage_ref(passage))
         return f"> {shorten(passage.text, MAX_QUOTE_CHARS)} — {passage_title(passage)} [{number}]"
+
+
+def _is_gap(state: RunState) -> bool:
+    has_searched = any(step.tool == "search_docs" and not step.is_error for step in state.steps)
+    return has_searched and not state.book.closest(1)

@@ -52,10 +52,10 @@ _STATUS_LATER = "Reading what was found…"
 class Held:
     """A message that this process holds: its lease as last seen, and the clock of its run."""
 
-    def __init__(self, taken: Taken, lease_s: float) -> None:
+    def __init__(self, taken: Taken, hold_s: float) -> None:
         self.taken = taken
         self.clock = RunClock()
-        self._lease_s = lease_s
+        self._hold_s = hold_s
         self._renewed_at = time.monotonic()
         if taken.is_cancelled:
             self.clock.cancel()
@@ -72,7 +72,7 @@ class Held:
     @property
     def is_fresh(self) -> bool:
         """Whether the lease cannot have run out: monotonic time goes on while we are stopped."""
-        return time.monotonic() - self._renewed_at < self._lease_s
+        return time.monotonic() - self._renewed_at < self._hold_s
 
 
 class Answering:
@@ -167,12 +167,17 @@ class Answering:
     async def _save(self, held: Held, run: Run) -> tuple[Run, bool]:
         taken = held.taken
         try:
-            turn = turn_of(taken.message, run)
-            await self._inbox.answered(taken, run_to_json(run), turn, run.duration_ms)
+            await self._answered(taken, run)
         except StoreError as err:
             log.warning("run %s: not saved: %s", taken.run_id, err)
             return replace(run, note=NOT_SAVED), False
         return run, True
+
+    async def _answered(self, taken: Taken, run: Run) -> None:
+        turn = turn_of(taken.message, run)
+        await self._inbox.answered(
+            taken, run_to_json(run), turn, run.duration_ms, is_gap=run.is_gap
+        )
 
     async def _deliver(
         self, delivery: Delivery, held: Held, run: Run, *, is_saved: bool
@@ -185,9 +190,8 @@ class Answering:
                 if not is_saved:
                     # once more, now that it is posted; being done matters more than being kept
                     is_saved = True
-                    turn = turn_of(taken.message, run)
                     with suppress(StoreError):
-                        await self._inbox.answered(taken, run_to_json(run), turn, run.duration_ms)
+                        await self._answered(taken, run)
                 return await self._inbox.delivered(taken, delivery.aliases)
             except StoreError as err:
                 log.warning("run %s: delivered, not marked yet: %s", taken.run_id, err)

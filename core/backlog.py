@@ -64,6 +64,11 @@ class Backlog:
         args = (letter_id, secrets.token_hex(8))
         return any(await self._store.run_each("retry", [(tag, args) for tag in self._tags]))
 
+    async def gaps(self) -> list[str]:
+        """Questions that found nothing good or got a thumbs down, as asked. Raises StoreError."""
+        parts = await self._store.run_each("gaps", [(tag, ()) for tag in self._tags])
+        return [question.decode() for part in parts for question, _ in part]
+
     async def repair(self) -> int:
         """How many conversations were stuck and are ready again. Run at start. Raises StoreError.
 

@@ -127,10 +127,8 @@ class Inbox:
 
     async def feedback(self, session: Session, run_id: str, is_good: bool) -> bool:
         """Whether the verdict was kept with the run; False when it is gone or someone else's."""
-        word = "good" if is_good else "bad"
-        return bool(
-            await self._store.run("feedback", session.tag, escape_id(run_id), session.key, word)
-        )
+        args = (escape_id(run_id), session.key, "good" if is_good else "bad", self._ttls[1])
+        return bool(await self._store.run("feedback", session.tag, *args))
 
     # For workers. Every one on a Taken raises LeaseLost but `owns`, and all raise StoreError. ----
 
@@ -198,11 +196,14 @@ class Inbox:
         turn: Turn | None,
         elapsed_ms: int,
         aliases: Sequence[str] = (),
+        *,
+        is_gap: bool = False,
     ) -> SaveOutcome:
         """Saves the final run, its record and its turn, in one call; then it is only delivered.
 
         "forgotten": the user had things forgotten meanwhile; the answer may be delivered, but
         neither turn nor record is kept. A turn without a question or an answer is not kept.
+        `is_gap` says that the documents hold nothing good for the question.
         """
         is_whole = turn is not None and turn.text.strip() and turn.answer.strip()
         reply = await self._store.run(
@@ -216,6 +217,7 @@ class Inbox:
             self._ttls[1],
             MAX_TURNS,
             int(time.time()) - self._history_ttl_s,
+            int(is_gap),
             *_aliases(taken.conversation, aliases),
         )
         if reply == b"lost":

@@ -31,6 +31,7 @@ _PREFIXES: Mapping[str, str] = {
     "undo": "undo:",
     "mine": "mine:",
     "once": "once:",
+    "gaps": "gaps",
     "act": "act",
     "ready": "ready",
     "dead": "dead",
@@ -117,6 +118,15 @@ def dead(tag: str) -> str:
     repair, forget.
     """
     return _key(tag, "dead")
+
+
+def gaps(tag: str) -> str:
+    """Sorted set of run ids → Unix ms: questions that found nothing good, or a thumbs down.
+
+    It holds no words; those are in the run's record, and go with it. TTL: RUN_TTL_DAYS. Writers:
+    answered, feedback.
+    """
+    return _key(tag, "gaps")
 
 
 def workers(platform: str, workspace: str) -> str:

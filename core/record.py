@@ -33,6 +33,7 @@ def run_to_json(run: Run) -> str:
         "facts_saved": [asdict(change) for change in run.facts_saved],
         "model": run.model,
         "note": run.note,
+        "is_gap": run.is_gap,
     }
     return json.dumps(data, ensure_ascii=False)
 
@@ -54,6 +55,7 @@ def run_from_json(text: str) -> Run:
         facts_saved=tuple(change_from_json(change) for change in data["facts_saved"]),
         model=data["model"],
         note=data["note"],
+        is_gap=data["is_gap"],
     )
 
 

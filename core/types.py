@@ -235,7 +235,8 @@ class Run:
     """One finished answer. `text` is all turns' text in order; `id` has at most 20 characters.
 
     `note` is a plain sentence about something that could not be done (a fact or the history was
-    not saved), which the adapter shows under the answer; empty when all went well.
+    not saved), which the adapter shows under the answer; empty when all went well. `is_gap` says
+    that it searched and the documents hold nothing that really fits.
     """
 
     id: str
@@ -251,6 +252,7 @@ class Run:
     facts_saved: tuple[FactChange, ...] = ()
     model: str = ""
     note: str = ""
+    is_gap: bool = False
 
 
 # Events of a run -------------------------------------------------------------------------------

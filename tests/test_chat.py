@@ -223,3 +223,23 @@ async def test_feedback_is_stored_with_the_run_of_its_asker(bot: Running) -> Non
     assert run is not None
     assert await bot.chat.feedback(a_session(), run.id, False)
     assert not await bot.chat.feedback(a_session(), "unknown", False)
+
+
+async def test_what_the_documents_do_not_answer_is_listed_until_it_is_forgotten(
+    bot: Running, model: RuledModel
+) -> None:
+    lost = Reply(calls=[call("search_docs", {"query": "zebra"})])
+    model.rules["Where are the zebras?"] = [lost, Reply("I found nothing.")]
+    model.rules["Where does the name go?"] = [SEARCH, Reply(("At the top.", ["top.md#L1"]))]
+    await ask(bot, "Where are the zebras?")
+    await ask(bot, "Where does the name go?", user="U2")
+    await ask(bot, "Why?", user="U3")
+    backlog = bot.app.backlog("test", "W1")
+    assert await backlog.gaps() == ["Where are the zebras?"]
+    runs = dict(bot.adapter.done)
+    assert await bot.chat.feedback(a_session("U3"), runs["Why?"].id, False)
+    assert await backlog.gaps() == ["Where are the zebras?", "Why?"]
+    assert await bot.chat.feedback(a_session("U1"), runs["Where are the zebras?"].id, True)
+    assert await backlog.gaps() == ["Why?"]
+    await bot.chat.forget(a_session("U3"))
+    assert await backlog.gaps() == []

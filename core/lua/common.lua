@@ -30,6 +30,14 @@ local function facts_of(session, channel, user, ttl_s)
   return redis.call('HGETALL', key)
 end
 
+-- A run whose question the documents do not answer; its record holds the words, and may go first.
+local function note_gap(run_id, ttl_s)
+  local now = now_ms()
+  redis.call('ZREMRANGEBYSCORE', K.gaps, '-inf', now - ttl_s * 1000)
+  redis.call('ZADD', K.gaps, now, run_id)
+  redis.call('EXPIRE', K.gaps, ttl_s)
+end
+
 local READY, ACT = K.ready, K.act
 
 local function real(conversation)
