@@ -59,7 +59,6 @@ class App:
             self.inbox,
             answering,
             concurrent_runs=settings.concurrent_runs,
-            lease_s=settings.lease_s,
             grace_s=settings.grace_s,
         )
         self.chat = Chat(store, self.inbox, self.memory, self._worker)
@@ -108,7 +107,7 @@ class App:
         return Backlog(self.store, platform, workspace, run_ttl_days=self.settings.run_ttl_days)
 
     async def health(self) -> Mapping[str, Any]:
-        """`redis`: whether it answers; then `inbox_depth` and `inbox_oldest_s` of what is served."""
+        """`redis`: whether it answers; `inbox_depth` and `inbox_oldest_s` of what is served."""
         if not await self.store.is_healthy():
             return {"redis": False}
         try:

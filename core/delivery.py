@@ -32,7 +32,6 @@ class Delivery:
         self._held = held
         self._reply: Reply | None = None
         self._saved_ref: Ref | None = held.taken.ref
-        self._has_asked = False
         self._blind_until = 0.0
 
     @property
@@ -71,14 +70,13 @@ class Delivery:
     async def close(self, run: Run) -> None:
         """Finishes the reply, under the lease; whatever fails here is the caller's to retry."""
         reply = self._opened()
-        await self._ask(is_final=True)
+        await self._ask()
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await reply.close(run)
 
     async def _post(self, what: str, text: str) -> None:
         reply = self._opened()
-        if not self._has_asked or not self._held.is_fresh:
-            await self._ask()
+        await self._ask()
         try:
             async with asyncio.timeout(POST_TIMEOUT_S):
                 await getattr(reply, what)(text)
@@ -87,23 +85,20 @@ class Delivery:
         if reply.ref != self._saved_ref:
             await self._save_ref(reply)
 
-    async def _ask(self, *, is_final: bool = False) -> None:
-        """Asks Redis whether the message is still ours.
+    async def _ask(self) -> None:
+        """Asks Redis whether the message is still ours, unless the lease cannot have run out.
 
         A Redis that cannot be asked has no say: nobody else can take the message from it either,
         and an answer that people wait for is worth more than the chance that only we are cut off.
         """
         now = time.monotonic()
-        if self._has_asked and is_final and self._held.is_fresh:
-            return  # `answered` has just asked, in the call that saved the run
-        if now < self._blind_until:
+        if self._held.is_fresh or now < self._blind_until:
             return
         try:
             if not await self._inbox.owns(self._held.taken):
                 raise LeaseLost
         except StoreError:
             self._blind_until = now + BLIND_S
-        self._has_asked = True
 
     async def _save_ref(self, reply: Reply) -> None:
         self._saved_ref = reply.ref

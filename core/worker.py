@@ -30,13 +30,11 @@ class Worker:
         answering: Answering,
         *,
         concurrent_runs: int = 64,
-        lease_s: float = 10.0,
         grace_s: float = 20.0,
     ) -> None:
         self._inbox = inbox
         self._answering = answering
         self._concurrent_runs = concurrent_runs
-        self._lease_s = lease_s
         self._grace_s = grace_s
         self._held: dict[Conversation, Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,7 +99,7 @@ class Worker:
         """Answers a conversation's messages, first in, first out, until none is left."""
         upcoming: Taken | None = taken
         while upcoming is not None:
-            held = Held(upcoming, self._lease_s)
+            held = Held(upcoming, self._inbox.hold_s)
             conversation = upcoming.conversation
             self._held[conversation] = held
             try:
