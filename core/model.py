@@ -186,9 +186,7 @@ def _client(api_key: str, base_url: str | None, read_timeout_s: float) -> anthro
     import anthropic
     import httpx2
 
-    http_client = anthropic.DefaultAioHttpClient(
-        event_hooks={"response": [stop_hopeless_retries]}
-    )
+    http_client = anthropic.DefaultAioHttpClient(event_hooks={"response": [stop_hopeless_retries]})
     return anthropic.AsyncAnthropic(
         api_key=api_key,
         base_url=base_url,
