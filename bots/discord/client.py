@@ -13,7 +13,7 @@ import discord
 
 from bots.discord.adapter import DiscordAdapter
 from bots.discord.catchup import CatchUp
-from bots.discord.commands import Desk, make_tree
+from bots.discord.commands import Commands, make_tree
 from bots.discord.gate import REFUSAL, Gate
 from bots.discord.ingress import NOTHING, Heard, hear
 from bots.discord.intents import make_intents
@@ -52,7 +52,7 @@ class FootnoteClient(discord.AutoShardedClient):
             max_messages=None,
             **options,
         )
-        self.tree = make_tree(self, self._at_desk)
+        self.tree = make_tree(self, self._commands)
         self.adapter = DiscordAdapter(self)
         self.gate = Gate(self, settings.guild_ids)
         self._chat = chat
@@ -74,8 +74,8 @@ class FootnoteClient(discord.AutoShardedClient):
         """Before the gateway: the commands, written to Discord only when they changed."""
         await sync(self.tree)
 
-    def _at_desk(self) -> Desk:
-        return Desk(self._chat, self.gate, self.workspace)
+    def _commands(self) -> Commands:
+        return Commands(self._chat, self.gate, self.workspace)
 
     async def on_connect(self) -> None:
         """The gateway took us; servers are still coming in, but answers need not wait for them."""
@@ -282,7 +282,7 @@ class FootnoteClient(discord.AutoShardedClient):
     async def on_interaction(self, interaction: discord.Interaction[discord.Client]) -> None:
         """Clicks; commands and modals go through the library."""
         if interaction.type is discord.InteractionType.component:
-            await self._at_desk().click(interaction)
+            await self._commands().click(interaction)
 
 
 def run(settings: DiscordSettings) -> int:

@@ -16,7 +16,7 @@ from discord import app_commands
 from bots.discord.context import embed_texts
 from bots.discord.gate import REFUSAL, Gate
 from bots.discord.interact import STORE_FAILED, Interaction, acknowledge, tell
-from bots.discord.memory import MemoryDesk, Scope
+from bots.discord.memory import OwnMemory, Scope
 from bots.discord.places import interaction_place
 from bots.discord.posts import NO_MENTIONS
 from bots.discord.render import full_trace, trace_post
@@ -30,11 +30,11 @@ MAX_TARGET_CHARS = 4_000
 
 
 def make_tree(
-    client: discord.Client, desk: "Callable[[], Desk]"
+    client: discord.Client, commands: "Callable[[], Commands]"
 ) -> app_commands.CommandTree[discord.Client]:
     """/ask, /memory, /forget and the message menu "Ask about this", in servers and DMs alike.
 
-    `desk` is asked for when a command is used, so that the tree can be compared without one.
+    `commands` is asked for when a command is used, so that the tree can be compared without one.
     """
     tree = app_commands.CommandTree(
         client,
@@ -43,18 +43,18 @@ def make_tree(
     )
 
     async def ask(interaction: Interaction, question: app_commands.Range[str, 1, 2000]) -> None:
-        await desk().ask(interaction, question)
+        await commands().ask(interaction, question)
 
     async def memory(interaction: Interaction) -> None:
-        await desk().memory(interaction)
+        await commands().memory(interaction)
 
     async def forget(
         interaction: Interaction, scope: Literal["this channel", "everywhere"] = "this channel"
     ) -> None:
-        await desk().forget(interaction, "everywhere" if scope == "everywhere" else "channel")
+        await commands().forget(interaction, "everywhere" if scope == "everywhere" else "channel")
 
     async def ask_about(interaction: Interaction, message: discord.Message) -> None:
-        await desk().ask_about(interaction, message)
+        await commands().ask_about(interaction, message)
 
     app_commands.describe(question="What do you want to know?")(ask)
     app_commands.describe(scope="Where to forget; this channel with its threads if left out")(
@@ -67,14 +67,14 @@ def make_tree(
     return tree
 
 
-class Desk:
+class Commands:
     """Commands and clicks of one client."""
 
     def __init__(self, chat: Chat, gate: Gate, workspace: str) -> None:
         self._chat = chat
         self._gate = gate
         self._workspace = workspace
-        self._memory = MemoryDesk(chat, workspace)
+        self._memory = OwnMemory(chat, workspace)
 
     async def memory(self, interaction: Interaction) -> None:
         """/memory"""
@@ -199,10 +199,10 @@ class _AskModal(discord.ui.Modal, title="Ask about this message"):
         label="Your question", default="What does this mean?", max_length=1_000
     )
 
-    def __init__(self, desk: Desk, target: str) -> None:
+    def __init__(self, commands: Commands, target: str) -> None:
         super().__init__(timeout=900)
-        self._desk = desk
+        self._commands = commands
         self._target = target
 
     async def on_submit(self, interaction: Interaction) -> None:
-        await self._desk.ask(interaction, str(self.question.value), self._target)
+        await self._commands.ask(interaction, str(self.question.value), self._target)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import discord
 
-from bots.discord.commands import Desk, make_tree
+from bots.discord.commands import Commands, make_tree
 from bots.discord.invite import PERMISSIONS, invite_url
 from bots.discord.settings import DiscordSettings
 from bots.discord.sync import is_synced
@@ -110,7 +110,7 @@ def _public_check(client: discord.Client, settings: DiscordSettings) -> Check:
 
 async def _commands_check(client: discord.Client) -> Check:
     # Only what they look like is compared; nothing is ever called.
-    tree = make_tree(client, _no_desk)
+    tree = make_tree(client, _no_commands)
     try:
         if await is_synced(tree):
             return Check("commands", True, "as they should be")
@@ -119,7 +119,7 @@ async def _commands_check(client: discord.Client) -> Check:
     return Check("commands", True, "warning: not synced; the bot does that when it starts")
 
 
-def _no_desk() -> Desk:
+def _no_commands() -> Commands:
     raise RuntimeError("the doctor answers no commands")
 
 

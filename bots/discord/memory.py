@@ -25,7 +25,7 @@ LIMIT = 2_000
 _WHERE = {"channel": "in this channel and its threads", "everywhere": "everywhere"}
 
 
-class MemoryDesk:
+class OwnMemory:
     """Shows and changes the memory of whoever asks."""
 
     def __init__(self, chat: Chat, workspace: str) -> None:
