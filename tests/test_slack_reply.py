@@ -235,7 +235,7 @@ async def test_takeover_clears_the_status_that_the_dead_process_left(desk: Deskt
     run = make_run("Short answer.")
     first = desk.reply(message)
     await first.close(run)
-    await first.status("I am restarting and will go on with this in a moment.")
+    await desk.reply(message).status("I am restarting and will go on with this in a moment.")
     place = (CHANNEL, message.extra["thread"])
     assert "restarting" in desk.slack.statuses[place]
     again = desk.reply(message)

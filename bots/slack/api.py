@@ -79,8 +79,17 @@ class SlackApi:
         """False once Slack has said that this workspace does not have `method`."""
         return method not in self._lacking
 
-    async def call(self, method: str, *, is_patient: bool = True, **args: Any) -> Mapping[str, Any]:
+    async def call(
+        self,
+        method: str,
+        *,
+        is_patient: bool = True,
+        timeout_s: float = CALL_TIMEOUT_S,
+        **args: Any,
+    ) -> Mapping[str, Any]:
         """Slack's answer. A patient call waits out rate limits, MAX_WAIT_S in all.
+
+        `timeout_s` bounds each try.
 
         Raises:
             SlackFault: with Slack's error name.
@@ -88,7 +97,7 @@ class SlackApi:
         waited_s = 0.0
         for last in (attempt == MAX_TRIES - 1 for attempt in range(MAX_TRIES)):
             try:
-                return await self._call(method, args)
+                return await self._call(method, args, timeout_s)
             except SlackFault as fault:
                 if fault.is_missing:
                     self._lacking.add(method)
@@ -100,14 +109,16 @@ class SlackApi:
                 await asyncio.sleep(fault.retry_after_s)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _call(self, method: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _call(
+        self, method: str, args: Mapping[str, Any], timeout_s: float
+    ) -> Mapping[str, Any]:
         body = {name: value for name, value in args.items() if value is not None}
         kind = "params" if method in _FORM_METHODS else "json"
-        return (await self._answer(method, {kind: body})).data
+        return (await self._answer(method, {kind: body}, timeout_s)).data
 
-    async def _answer(self, method: str, request: Mapping[str, Any]) -> Any:
+    async def _answer(self, method: str, request: Mapping[str, Any], timeout_s: float) -> Any:
         try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 return await self.client.api_call(method, **request)
         except SlackApiError as err:
             response: Any = err.response  # pyright: ignore[reportUnknownMemberType] - untyped there
@@ -118,7 +129,7 @@ class SlackApi:
 
     async def identity(self) -> Identity:
         """Who we are. Raises SlackFault."""
-        answer = await self._answer("auth.test", {})
+        answer = await self._answer("auth.test", {}, CALL_TIMEOUT_S)
         headers = {str(name).lower(): str(value) for name, value in answer.headers.items()}
         scopes = headers.get("x-oauth-scopes", "").split(",")
         return Identity(

@@ -19,6 +19,8 @@ from core.types import ContextText, Message
 
 log = logging.getLogger(__name__)
 
+READ_TIMEOUT_S = 4.0
+"""An answer does not wait longer for what it can do without."""
 MAX_FILE_BYTES = 64 * 1024
 MAX_CONTEXT_CHARS = 8_000
 MAX_THREAD_MESSAGES = 50
@@ -58,7 +60,9 @@ class Context:
         if known and known[1] > time.monotonic():
             return known[0]
         try:
-            answer: Any = await self._api.call("users.info", is_patient=False, user=user)
+            answer: Any = await self._api.call(
+                "users.info", is_patient=False, timeout_s=READ_TIMEOUT_S, user=user
+            )
         except SlackFault as fault:
             log.info("the name of a user is not known: %s", fault)
             return user
@@ -81,6 +85,7 @@ class Context:
             answer: Any = await self._api.call(
                 "conversations.replies",
                 is_patient=False,
+                timeout_s=READ_TIMEOUT_S,
                 channel=place.channel,
                 ts=place.thread,
                 latest=place.question,

@@ -36,6 +36,8 @@ class Status:
         self._has_session = False
         self._refreshes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._is_ended = False
+        self._sending = asyncio.Lock()
 
     @property
     def session_status(self) -> str | None:
@@ -66,25 +68,27 @@ class Status:
 
     async def end(self, *, is_session_ended: bool) -> None:
         """Leave nothing behind."""
+        self._is_ended = True
         if self._timer:
             self._timer.cancel()
         last: list[Coroutine[Any, Any, None]] = []
-        if self._shown:
-            self._wanted = ""
+        if self._shown or self._sending.locked():
             last.append(self._send())
         if self._has_session and not is_session_ended:
             last.append(self._set_session("active"))
         await asyncio.gather(*last)
 
     async def _send(self) -> None:
-        text = self._wanted
-        if not self._api.has(_STATUS) or (not text and not self._shown):
-            return
-        self._shown, self._shown_at = text, time.monotonic()
-        await self._attempt(_STATUS, status=text)
-        if text and self._refreshes < MAX_REFRESHES:
-            self._refreshes += 1
-            self._later(REFRESH_AFTER_S)
+        # One at a time: a status that overtook its clearing would stay behind.
+        async with self._sending:
+            text = "" if self._is_ended else self._wanted
+            if not self._api.has(_STATUS) or (not text and not self._shown):
+                return
+            self._shown, self._shown_at = text, time.monotonic()
+            await self._attempt(_STATUS, status=text)
+            if text and self._refreshes < MAX_REFRESHES:
+                self._refreshes += 1
+                self._later(REFRESH_AFTER_S)
 
     async def _set_session(self, status: str) -> None:
         await self._attempt(_SESSION, status=status)
@@ -102,6 +106,8 @@ class Status:
     def _later(self, delay_s: float) -> None:
         if self._timer:
             self._timer.cancel()
+        if self._is_ended:
+            return
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(
             delay_s, lambda: self._tasks.start(self._send(), "the status line")
