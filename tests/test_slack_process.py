@@ -285,6 +285,24 @@ async def test_nothing_that_a_model_quotes_pings_anybody_or_leaks(world: World):
     assert "hunter2hunter2" not in public
 
 
+async def test_failed_delivery_is_tried_again_and_posts_nothing_twice(world: World):
+    channel = world.channel()
+    for method in ("chat.stopStream", "chat.update"):
+        world.slack.fail(method, "internal_error", times=2)
+    text = "Once and only once. " * 30
+    world.rules["once only"] = [
+        Reply([ToolUse("search_docs", {"query": "top"})]),
+        Reply([Text(text)]),
+    ]
+    ts, answer = await world.ask(channel, "U1", "once only, please")
+    await wait_until(lambda: len(world.slack.traces(channel, ts)) == 1, 20)
+    await world.calm()
+    assert answer.count("Once and only once.") == 30
+    assert len(world.slack.answers(channel, ts)) == 1
+    assert len(world.asked("once only")) == 2
+    world.slack.errors.clear()
+
+
 async def test_rate_limited_for_hours_is_said_at_once(world: World):
     channel = world.channel()
     world.rules["limited"] = [HttpError.rate_limited(62_291)]

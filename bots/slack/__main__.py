@@ -1,4 +1,7 @@
-"""`python -m bots.slack`: the Slack process, configured by the environment and `.env`."""
+"""`python -m bots.slack`: the Slack process, configured by the environment and `.env`.
+
+It must not know anything: bots/slack/app.py does.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""Finds what was posted for a question before, by the metadata that every post of ours carries."""
+"""Finds what was posted for a question before, by the metadata that every post of ours carries.
+
+It must not know what is done with it, nor keep anything between two questions.
+"""
 
 import logging
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""The app's manifest: what to paste into Slack, for either way to connect, and what it asks for."""
+"""The app's manifest: what to paste into Slack, for either way to connect, and what it asks for.
+
+It must not know Slack's API; the YAML beside it is the one place that names scopes and events.
+"""
 
 from pathlib import Path
 from typing import Literal

@@ -1,4 +1,7 @@
-"""How fast the streams of one process may be written to, so that together they keep the limit."""
+"""How fast the streams of one process may be written to, so that together they keep the limit.
+
+It must not know what is written, nor call anything.
+"""
 
 import time
 

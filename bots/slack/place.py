@@ -1,4 +1,7 @@
-"""Where in Slack an answer goes, and the JSON-safe note by which a message remembers it."""
+"""Where in Slack an answer goes, and the JSON-safe note by which a message remembers it.
+
+It must not know how anything is posted there.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

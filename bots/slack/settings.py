@@ -1,4 +1,7 @@
-"""What the Slack process can be told, beyond core's settings."""
+"""What the Slack process can be told, beyond core's settings.
+
+It must not judge tokens: the doctor does, and says what to do.
+"""
 
 from typing import Literal
 

@@ -1,4 +1,7 @@
-"""Background work of the Slack process: every task is kept, bounded, and ended at the close."""
+"""Background work of the Slack process: every task is kept, bounded, and ended at the close.
+
+It must not know what the work is.
+"""
 
 import asyncio
 import logging
