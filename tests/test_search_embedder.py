@@ -44,7 +44,7 @@ def test_long_text_is_cut_to_what_the_model_reads() -> None:
 
 
 @needs_model
-def test_like_texts_are_near_and_batches_do_not_matter() -> None:
+def test_like_texts_are_near_and_company_does_not_matter() -> None:
     model = MiniLM()
     texts = [
         "How do I reset my password?",
@@ -57,7 +57,7 @@ def test_like_texts_are_near_and_batches_do_not_matter() -> None:
     assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     assert together[0] @ together[1] > 0.5 > 0.3 > together[0] @ together[2]
     alone = np.concatenate([model.embed([text]) for text in texts])
-    assert np.sum(together * alone, axis=1).min() > 0.95, "int8 rounds by batch"
+    assert np.allclose(together, alone, atol=1e-5)
     assert model.embed([]).shape == (0, 384)
 
 
