@@ -207,9 +207,9 @@ class World:
 
     async def start(self, **more: str) -> Bot:
         """A process that is connected to Slack."""
-        bot, before = self.bot(**more), len(self.slack.sockets)
+        bot, before = self.bot(**more), self.slack.connections
         bot.start()
-        await wait_until(lambda: len(self.slack.sockets) > before or _ended(bot), 60)
+        await wait_until(lambda: self.slack.connections > before or _ended(bot), 60)
         assert not _ended(bot), bot.log
         return bot
 

@@ -1,14 +1,12 @@
 """The real process of the bot in a workspace: who is answered, where, in which order."""
 
 import socket
-import time
 from collections.abc import AsyncGenerator
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.anthropic_script import HttpError
 from tests.anthropic_server import Reply, Text, ToolUse
 from tests.slack_server import BOT_USER
 from tests.support import wait_until
@@ -210,54 +208,6 @@ async def test_text_attachment_is_read_up_to_its_limit_and_others_are_named(worl
     assert len(request) < 110_000
 
 
-@pytest.mark.parametrize("how", ["reaction", "stop button", "answer reaction"])
-async def test_asker_stops_a_run_and_nobody_else_can(world: World, how: str):
-    channel = world.channel()
-    text = f"talk for long, {how}"
-    long_answer = Text("Many words to say here. " * 200)
-    world.rules[text] = [Reply([long_answer], delta_s=0.1)]
-    ts = await world.slack.mention(channel, "U1", text)
-    await wait_until(lambda: len(world.slack.thread(channel, ts)) == 1, 20)
-    target = world.slack.thread(channel, ts)[0]["ts"] if how == "answer reaction" else ts
-
-    async def stop(user: str) -> None:
-        if how == "stop button":
-            event = {"type": "agent_session_stopped", "channel": channel, "thread_ts": ts}
-            await world.slack.event({**event, "user": user, "streaming_message_ts": []})
-        else:
-            item = {"type": "message", "channel": channel, "ts": target}
-            event = {"type": "reaction_added", "reaction": "octagonal_sign", "item": item}
-            await world.slack.event({**event, "user": user})
-
-    await stop("U2")
-    await world.slack.event(
-        {"type": "reaction_added", "reaction": "eyes", "user": "U1", "item": {}}
-    )
-    started = time.monotonic()
-    await stop("U1")
-    [answer] = await world.answered(channel, ts)
-    assert time.monotonic() - started < 5
-    assert answer.startswith("Many words to say here.")
-    assert "I stopped because you asked me to. Stopped: cancelled · " in answer
-    assert world.slack.sessions[channel, ts] == "active"
-
-
-async def test_deleted_question_leaves_nothing_behind(world: World):
-    channel = world.channel()
-    world.rules["never mind"] = [Reply([Text("Too late. " * 50)], delay_s=1.0, delta_s=0.05)]
-    ts = await world.slack.mention(channel, "U1", "never mind this")
-    await wait_until(lambda: bool(world.asked("never mind")), 20)
-    asked, left = world.slack.find(channel, ts), world.model.disconnects
-    assert asked is not None
-    world.slack.channels[channel].remove(asked)
-    event = {"type": "message", "subtype": "message_deleted", "channel": channel}
-    await world.slack.event({**event, "deleted_ts": ts, "previous_message": asked})
-    await world.calm()
-    await wait_until(lambda: world.model.disconnects > left)
-    await world.calm()
-    assert world.slack.own(channel) == []
-
-
 async def test_nothing_that_a_model_quotes_pings_anybody_or_leaks(world: World):
     channel = world.channel()
     tokens = "<!channel> <!subteam^S1> <@U2> @here"
@@ -283,35 +233,6 @@ async def test_nothing_that_a_model_quotes_pings_anybody_or_leaks(world: World):
     public = str(world.slack.own(channel))
     assert "5550123" not in public
     assert "hunter2hunter2" not in public
-
-
-async def test_failed_delivery_is_tried_again_and_posts_nothing_twice(world: World):
-    channel = world.channel()
-    for method in ("chat.stopStream", "chat.update"):
-        world.slack.fail(method, "internal_error", times=2)
-    text = "Once and only once. " * 30
-    world.rules["once only"] = [
-        Reply([ToolUse("search_docs", {"query": "top"})]),
-        Reply([Text(text)]),
-    ]
-    ts, answer = await world.ask(channel, "U1", "once only, please")
-    await wait_until(lambda: len(world.slack.traces(channel, ts)) == 1, 20)
-    await world.calm()
-    assert answer.count("Once and only once.") == 30
-    assert len(world.slack.answers(channel, ts)) == 1
-    assert len(world.asked("once only")) == 2
-    world.slack.errors.clear()
-
-
-async def test_rate_limited_for_hours_is_said_at_once(world: World):
-    channel = world.channel()
-    world.rules["limited"] = [HttpError.rate_limited(62_291)]
-    started = time.monotonic()
-    _, answer = await world.ask(channel, "U1", "limited question")
-    assert time.monotonic() - started < 15
-    assert "The model is limiting our requests" in answer
-    assert "Stopped: rate_limited" in answer
-    assert " · run " in answer
 
 
 async def test_outsider_gets_a_polite_refusal_without_documents(world: World):
