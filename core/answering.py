@@ -10,11 +10,11 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from core.agent import Agent, Checkpoint
-from core.clock import RunClock
 from core.delivery import Delivery
 from core.errors import StoreError
 from core.history import trim
 from core.inbox import Inbox
+from core.lease import Held
 from core.prompt import question_messages
 from core.record import run_from_json, run_to_json, turn_of
 from core.run_state import CheckpointError, RunState, Task
@@ -47,32 +47,6 @@ _STATUS = {"search_docs": "Searching the docs", "read_doc": "Reading", "remember
 
 _STATUS_FIRST = "Thinking…"
 _STATUS_LATER = "Reading what was found…"
-
-
-class Held:
-    """A message that this process holds: its lease as last seen, and the clock of its run."""
-
-    def __init__(self, taken: Taken, hold_s: float) -> None:
-        self.taken = taken
-        self.clock = RunClock()
-        self._hold_s = hold_s
-        self._renewed_at = time.monotonic()
-        if taken.is_cancelled:
-            self.clock.cancel()
-
-    def adopt(self, taken: Taken) -> None:
-        """This process took its own message again after its lease had run out: it goes on."""
-        self.taken = taken
-        self.renew(time.monotonic())
-
-    def renew(self, sent_at: float) -> None:
-        """The lease was renewed by a request sent at `sent_at` (monotonic seconds)."""
-        self._renewed_at = sent_at
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether the lease cannot have run out: monotonic time goes on while we are stopped."""
-        return time.monotonic() - self._renewed_at < self._hold_s
 
 
 class Answering:

@@ -6,15 +6,13 @@ It must not know any platform: a `Reply` renders.
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from core.errors import StoreError
 from core.inbox import Inbox
+from core.lease import Held
 from core.types import Adapter, Message, Ref, Reply, Run
 from core.work import LeaseLost
-
-if TYPE_CHECKING:
-    from core.answering import Held
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +25,7 @@ BLIND_S = 5.0
 class Delivery:
     """Wraps the adapter's reply. Everything but `close` may fail: `close` carries it all again."""
 
-    def __init__(self, inbox: Inbox, held: "Held") -> None:
+    def __init__(self, inbox: Inbox, held: Held) -> None:
         self._inbox = inbox
         self._held = held
         self._reply: Reply | None = None

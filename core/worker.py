@@ -10,9 +10,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.answering import Answering, Held
+from core.answering import Answering
 from core.errors import StoreError
 from core.inbox import Inbox, Workplace
+from core.lease import Held
 from core.types import Adapter, Conversation
 from core.work import Taken
 
