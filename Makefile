@@ -7,6 +7,9 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 export UV_NO_PROGRESS := 1
 
+# Most tests wait for processes and sockets, so three at a time are quicker than two cores suggest.
+PYTEST_ARGS ?= -n 3 --dist loadfile
+
 .PHONY: chat test lint types tests clean
 .DEFAULT_GOAL := chat
 

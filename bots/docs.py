@@ -53,7 +53,7 @@ async def build_index(settings: Settings) -> None:
 
 
 def _print_report(settings: Settings, report: IndexReport) -> None:
-    out = Console(highlight=False)
+    out = Console(highlight=False, soft_wrap=True)
     out.print(Text(f"{settings.docs_path}: {report.passages:,} passages"))
     out.print(
         f"{report.added} added, {report.changed} changed, {report.deleted} deleted, "
@@ -101,7 +101,7 @@ async def show_search(settings: Settings, query: str, k: int, *, as_json: bool) 
     if as_json:
         print(json.dumps([_hit_json(hit) for hit in hits], ensure_ascii=False))  # noqa: T201
         return
-    out = Console(highlight=False)
+    out = Console(highlight=False, soft_wrap=True)
     if not hits:
         out.print("Nothing in the documents matches.")
     for place, hit in enumerate(hits, 1):
