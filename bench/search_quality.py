@@ -7,6 +7,7 @@ others beside the weight that the product uses.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from bench.search_sets import EvalSet
 from core.search.analyzer import Analyzer
@@ -19,7 +20,7 @@ from core.search.report import Progress
 from core.search.rows import FileEntry
 from core.search.store import Snapshot, Store
 
-WEIGHTS = (0.4, 0.5, 0.6, 0.65, 0.7, 0.8)
+WEIGHTS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.8)
 _DEPTH = 3 * CANDIDATES
 
 Scores = tuple[float, float]
@@ -101,10 +102,16 @@ class Remembering:
 
 
 def chosen_weight(judged: Sequence[Judged]) -> tuple[float, list[Scores]]:
-    """The weight with the best mean nDCG on even questions, and each set's scores on the odd."""
+    """The weight with the best mean nDCG on even questions, and each set's scores on the odd.
+
+    Sets of the same documents ("stackfaq", "stackfaq+title") count together as one.
+    """
+    corpora: dict[str, list[Judged]] = {}
+    for item in judged:
+        corpora.setdefault(item.given.name.split("+")[0], []).append(item)
 
     def mean(weight: float) -> float:
-        return sum(item.scores(weight, 0)[0] for item in judged) / len(judged)
+        return fmean(fmean(item.scores(weight, 0)[0] for item in same) for same in corpora.values())
 
     best = max(WEIGHTS, key=mean)
     return best, [item.scores(best, 1) for item in judged]

@@ -144,3 +144,13 @@ async def test_a_folder_that_becomes_empty_answers_nothing(tmp_path: Path) -> No
     for query in ("???", "backup"):
         assert await paths(index, query) == []
     await index.close()
+
+
+async def test_a_copy_of_a_document_takes_no_second_place(tmp_path: Path) -> None:
+    text = "# Backup\n\nThe backup runs at two.\n"
+    other = "# Restore\n\nA backup is restored from the console.\n"
+    index = await opened(tmp_path, {"a.md": text, "copy/a.md": text, "b.md": other})
+    found = await paths(index, "backup", 2)
+    assert found[0] in ("a.md", "copy/a.md")
+    assert found[1:] == ["b.md"]
+    await index.close()

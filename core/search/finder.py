@@ -72,7 +72,14 @@ def find(
         for term, weight in terms.items()
     }
     found: list[Found] = []
-    for item in rank(terms, max(k, CANDIDATES), snapshot, meaning)[: max(k, 0)]:
+    seen: set[int] = set()
+    for item in rank(terms, max(k, CANDIDATES), snapshot, meaning):
+        if len(found) >= k:
+            break
+        # A copy of a document says nothing new.
+        if item.match.key in seen:
+            continue
+        seen.add(item.match.key)
         row = snapshot.fetch(item.match)
         words = set(analyzer.tokens(f"{row.title}\n{row.heading}\n{plain(row.text)}"))
         share = ranking.coverage(telling, words)

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
 
-EMBED_DELAY_S = 2.0
+EMBED_DELAY_S = 4.0
 """Embedding starts this long after opening: a process that answers one question has left."""
 
 _EMBED_AGAIN_S = 5.0

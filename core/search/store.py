@@ -191,6 +191,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._seen = (0, 0, 0)
         self._index = self._open()
         self._schema = self._index.schema
         self._seen = self._mark()
@@ -239,7 +240,11 @@ class Store:
             engine.wait_merging_threads()
 
     def _mark(self) -> tuple[int, int, int]:
-        status = (self._folder / "meta.json").stat()
+        try:
+            status = (self._folder / "meta.json").stat()
+        except FileNotFoundError:
+            # Somebody cleared the data: what is open goes on answering.
+            return self._seen
         return status.st_mtime_ns, status.st_ino, status.st_size
 
     def _open(self) -> tantivy.Index:
