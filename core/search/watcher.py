@@ -34,9 +34,11 @@ async def changes(root: Path) -> AsyncGenerator[None]:
     Goes on when the folder vanishes, and watches the new one when it is back. Ends only by
     cancellation.
     """
+    is_told = False
     while True:
         try:
             before = root.stat().st_ino
+            is_told = False
             watched = awatch(
                 root,
                 watch_filter=None,
@@ -57,5 +59,7 @@ async def changes(root: Path) -> AsyncGenerator[None]:
                     if is_other:
                         break
         except OSError as err:
-            log.warning("the documents' folder cannot be watched: %s", err.strerror or err)
+            if not is_told:
+                log.warning("the documents' folder cannot be watched: %s", err.strerror or err)
+            is_told = True
             await asyncio.sleep(_RETRY_S)
