@@ -129,6 +129,7 @@ class AnswerText:
         self._finished = text
         self._turn = ""
         self._held = ""
+        self._is_after_mark = False
 
     @property
     def text(self) -> str:
@@ -168,6 +169,7 @@ class AnswerText:
         gap = "\n" if _FENCE.match(last_line) else " "
         shown = gap + "".join(marks)
         self._turn += shown
+        self._is_after_mark = True
         return shown
 
     def end_turn(self) -> str:
@@ -197,6 +199,9 @@ class AnswerText:
             body = body.lstrip("\n")
             if self._finished:
                 body = "\n\n" + body
+        elif self._is_after_mark and body[0].isalnum():
+            body = " " + body  # the next block begins where the cited one ended
+        self._is_after_mark = False
         self._turn += body
         return body
 

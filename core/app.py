@@ -42,6 +42,7 @@ class App:
         self.model = model
         self._closing = closing
         self._served: list[Backlog] = []
+        self._watching: asyncio.Task[None] | None = None
         self.memory = Memory(
             store, memory_ttl_days=settings.memory_ttl_days, run_ttl_days=settings.run_ttl_days
         )
@@ -92,7 +93,13 @@ class App:
         raise AssertionError("unreachable")
 
     async def serve(self, adapters: Sequence[Adapter], stop: asyncio.Event) -> None:
-        """Answers the messages of the adapters' workspaces until `stop`, then drains."""
+        """Answers the messages of the adapters' workspaces until `stop`, then drains.
+
+        From the first call until `close` the documents are watched, so that answers are current.
+        """
+        if self._watching is None:
+            self._watching = asyncio.create_task(self.library.watch())
+            self._closing.push_async_callback(_end, self._watching)
         self._served.clear()
         for adapter in adapters:
             for workspace in adapter.workspaces:
@@ -152,3 +159,8 @@ def make_tools(library: Library, memory: Memory, results: int) -> dict[str, Tool
     """The registry: a new tool is one file in core/tools and one entry here."""
     tools = [make_search_docs(library, results), make_read_doc(library), make_remember(memory)]
     return {tool.name: tool for tool in tools}
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -30,6 +30,14 @@ def test_numbers_come_in_the_order_of_citing_and_stand_before_white_space() -> N
     assert shown == answer.text == "Software reads it. [1]\nName first. [2][1]"
 
 
+def test_a_block_that_follows_a_mark_at_once_is_set_apart() -> None:
+    answer = AnswerText(book(), has_citations=True)
+    shown = answer.feed("Name first") + answer.end_block(cite(TOP))
+    shown += answer.feed(", and so on.") + answer.end_block(cite(TOP))
+    shown += answer.feed("Then the summary.")
+    assert shown == "Name first [1], and so on. [1] Then the summary."
+
+
 def test_a_mark_never_breaks_the_end_of_a_fence() -> None:
     answer = AnswerText(book(), has_citations=True)
     answer.feed("```\nmake\n```")

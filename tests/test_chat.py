@@ -39,11 +39,12 @@ async def ask(bot: Running, text: str, **where: Any) -> None:
 async def test_a_message_is_answered_with_sources_and_its_record_is_kept(
     bot: Running, model: RuledModel
 ) -> None:
-    model.rules["Where does the name go?"] = [SEARCH, Reply(("At the top.", ["top.md#L1"]))]
+    model.rules["Where does the name go?"] = [SEARCH, Reply(("At the top.", ["top.md#L3"]))]
     await ask(bot, "Where does the name go?")
     run = bot.adapter.run_for("Where does the name go?")
     assert run is not None
     assert (run.stop_reason, run.turns, len(run.trace)) == (StopReason.DONE, 2, 1)
+    assert [source.path for source in run.sources] == ["top.md"]
     posted = bot.adapter.posted[0]
     assert posted.text == run.text
     assert any(status.startswith("Searching the docs: resume") for status in posted.statuses)
@@ -230,7 +231,7 @@ async def test_what_the_documents_do_not_answer_is_listed_until_it_is_forgotten(
 ) -> None:
     lost = Reply(calls=[call("search_docs", {"query": "zebra"})])
     model.rules["Where are the zebras?"] = [lost, Reply("I found nothing.")]
-    model.rules["Where does the name go?"] = [SEARCH, Reply(("At the top.", ["top.md#L1"]))]
+    model.rules["Where does the name go?"] = [SEARCH, Reply(("At the top.", ["top.md#L3"]))]
     await ask(bot, "Where are the zebras?")
     await ask(bot, "Where does the name go?", user="U2")
     await ask(bot, "Why?", user="U3")
@@ -243,3 +244,23 @@ async def test_what_the_documents_do_not_answer_is_listed_until_it_is_forgotten(
     assert await backlog.gaps() == ["Why?"]
     await bot.chat.forget(a_session("U3"))
     assert await backlog.gaps() == []
+
+
+async def test_a_document_added_while_it_runs_is_found(
+    bot: Running, model: RuledModel, tmp_path: Path
+) -> None:
+    model.rules["Where are the zebras?"] = [
+        Reply(calls=[call("search_docs", {"query": "zebra"})]),
+        Reply(("In the north.", ["zebra.md#L3"])),
+    ]
+    await ask(bot, "hello")
+    (tmp_path / "docs" / "zebra.md").write_text("# Zebras\n\nThe zebras are in the north.\n")
+
+    async def is_found() -> bool:
+        return bool(await bot.app.library.search("zebra", 1))
+
+    await wait_until(is_found, timeout_s=5)
+    await ask(bot, "Where are the zebras?")
+    run = bot.adapter.run_for("Where are the zebras?")
+    assert run is not None
+    assert [source.path for source in run.sources] == ["zebra.md"]
