@@ -35,8 +35,6 @@ _Change = Callable[[str], str]
 ZERO_WIDTH_SPACE = "\u200b"
 MAX_ARGUMENT_CHARS = 80
 
-# What of a tool's arguments everyone in a channel may read; of other tools, nothing.
-_SHOWN_ARGUMENT = {"search_docs": "query", "read_doc": "path", "remember": "key"}
 _SEARCH = "search_docs"
 _COMMAND_TAILS: dict[Command, str] = {
     "mute": r"(?: (?:yourself|this thread))?",
@@ -44,7 +42,6 @@ _COMMAND_TAILS: dict[Command, str] = {
     "forget": r"(?: (?:me|everything|this thread|about me|all|what you know about me))?",
     "memory": "",
 }
-_PHONE = re.compile(r"\+?\d(?:[ ().\-/]{0,2}\d){6,}")
 _CODE = re.compile(r"(?<!`)(`++)(?:[^`\n]++|(?!\1(?!`))`++)*+\1(?!`)")
 _FENCE = re.compile(r"(?:[ \t>]|[-*+] |\d{1,3}[.)] )*(`{3,32}|~{3,32})(.*)")
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^<>|\s]+)>")
@@ -58,8 +55,8 @@ def footer(run: Run) -> str:
     """Why the run stopped and what it used, in one line of plain text.
 
     `Stopped: done · 2 model calls · 1 search · 1,482 tokens · $0.0004 · 3.1 s`; any reason but
-    done has its plain sentence in front and the run's id at the end. The cost is left out when
-    it is not known.
+    done has its plain sentence in front, unless the text says it, and the run's id at the end.
+    The cost is left out when it is not known.
     """
     searches = sum(step.tool == _SEARCH for step in run.trace)
     others = len(run.trace) - searches
@@ -72,6 +69,8 @@ def footer(run: Run) -> str:
     line = " · ".join(items)
     if run.stop_reason is StopReason.DONE:
         return line
+    if run.stop_reason.sentence in run.text:
+        return f"{line} · run {run.id}"
     return f"{run.stop_reason.sentence} {line} · run {run.id}"
 
 
@@ -82,25 +81,23 @@ def trace_title(run: Run) -> str:
 
 
 def trace_line(step: Step) -> str:
-    """One step for everyone to read: turn, tool, a short redacted argument, outcome, time.
+    """One step for everyone to read: turn, tool, what it was about, outcome, time.
 
-    Only the argument that tells what was looked for is shown, never a fact's value and never
-    what a tool gave back. The text is plain and holds no Markdown or live mention.
+    Never what a tool was given beside `Step.summary`, and never what it gave back. The text is
+    plain and holds no Markdown or live mention.
     """
-    name = _SHOWN_ARGUMENT.get(step.tool)
-    argument = step.input.get(name) if name else None
     items = [str(step.turn), _plain(step.tool, 40)]
-    if isinstance(argument, str) and argument.strip():
-        items.append(public_line(argument, MAX_ARGUMENT_CHARS))
+    if step.summary.strip():
+        items.append(_plain(step.summary, MAX_ARGUMENT_CHARS))
     items += ["error" if step.is_error else "ok", f"{step.ms:,} ms"]
     return " · ".join(items)
 
 
 def public_line(text: str, limit: int) -> str:
     """A user's words as one plain line that everyone may read: no secret, number or mention."""
-    from core.guard import redact
+    from core.guard import public_text
 
-    return _plain(_PHONE.sub("[number]", redact(text)), limit)
+    return _plain(public_text(text), limit)
 
 
 def source_lines(sources: Sequence[Source]) -> list[str]:

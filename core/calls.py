@@ -6,14 +6,13 @@ It must not know the model nor when a run ends.
 import asyncio
 import json
 import logging
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from core.answer import passage_ref, passage_title
 from core.clock import RunClock
 from core.errors import ToolError
-from core.guard import one_line, redact, redact_json
+from core.guard import one_line, public_text, redact_json
 from core.prompt import REPEATED, SAME_CALL, TOO_MANY
 from core.run_state import CallRecord, RunState, Task
 from core.transcript import (
@@ -32,8 +31,6 @@ MAX_OUTPUT_CHARS = 6_000
 MAX_SUMMARY_CHARS = 120
 MAX_REAL_RUNS = 2
 """A call that failed or timed out may be made once more for real."""
-_NUMBER = re.compile(r"\+?\d(?:[ ().\-/]{0,2}\d){6,}")
-"""A phone or account number, which is nobody else's business."""
 
 
 def signature(call: Mapping[str, Any]) -> str:
@@ -53,7 +50,7 @@ def summary(tool: Tool | None, arguments: Mapping[str, Any]) -> str:
     shown = arguments.get(tool.shown) if tool is not None and tool.shown else None
     if not isinstance(shown, str):
         return ""
-    return one_line(_NUMBER.sub("[number]", redact(shown)), MAX_SUMMARY_CHARS)
+    return one_line(public_text(shown), MAX_SUMMARY_CHARS)
 
 
 class ToolRunner:

@@ -62,7 +62,7 @@ def make_run(text: str = "The answer.", **more: Any) -> Run:
     return replace(run, **more)
 
 
-STEP = Step(1, "search_docs", {"query": "vpn"}, "found", False, 12)
+STEP = Step(1, "search_docs", {"query": "vpn"}, "found", False, 12, "vpn")
 SOURCE = Source(1, "VPN", "vpn.md", "VPN > Setup", "https://docs.example/vpn", "Use the VPN.")
 
 

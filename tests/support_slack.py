@@ -30,7 +30,13 @@ ROOT = Path(__file__).resolve().parent.parent
 CHANNEL = "C1"
 SESSION = Session("slack", "T1", CHANNEL, "U1")
 STEP = Step(
-    1, "search_docs", {"query": "resume top"}, "<result>Put your name first.</result>", False, 12
+    turn=1,
+    tool="search_docs",
+    input={"query": "resume top"},
+    output="<result>Put your name first.</result>",
+    is_error=False,
+    ms=12,
+    summary="resume top",
 )
 SOURCE = Source(1, "Resumes", "resumes.md", "The top", "https://docs.example.com/resumes", "Name")
 

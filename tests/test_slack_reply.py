@@ -177,7 +177,7 @@ async def test_refused_trace_falls_back_and_never_blocks_the_answer(
 
 
 async def test_long_trace_is_cut_with_a_mark(desk: Desktop):
-    step = Step(1, "search_docs", {"query": "<!channel> " + "q" * 500}, "o" * 60_000, False, 12)
+    step = Step(1, "search_docs", {}, "o" * 60_000, False, 12, "<!channel> " + "q" * 500)
     message = desk.ask()
     reply = desk.reply(message)
     await reply.close(make_run(trace=(step,) * 75))
@@ -191,7 +191,7 @@ async def test_saved_fact_is_announced_by_key_and_shown_to_its_owner_alone(desk:
     message = desk.ask()
     reply = desk.reply(message)
     change = FactChange(SESSION, "phone", "+49 171 5550123 <!channel>", None)
-    step = Step(1, "remember", {"key": "phone", "value": change.value}, "ok", False, 3)
+    step = Step(1, "remember", {"value": change.value}, "ok", False, 3, "phone")
     await reply.close(make_run(trace=(step,), facts=(change,)))
     public = str(desk.slack.own(CHANNEL))
     assert "Remembered: phone" in public
