@@ -78,7 +78,7 @@ def measure_quality(data: Path, home: Path) -> dict[str, Any]:
         xquad(data),
     )
     judged = [judge(given, home, english, tell(given)) for given in sets]
-    weight, halves = chosen_weight(judged)
+    weight, halves = chosen_weight(judged, GOALS)
     found: dict[str, Any] = {"weight": ENGLISH_WEIGHT, "chosen_on_even": weight, "sets": {}}
     for item, half in zip(judged, halves, strict=True):
         found["sets"][item.given.name] = scores(item, ENGLISH_WEIGHT) | {"odd_half": half}

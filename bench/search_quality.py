@@ -4,10 +4,9 @@ Weights of the fusion are tried on every second question, and the one chosen is 
 others beside the weight that the product uses.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 from bench.search_sets import EvalSet
 from core.search.analyzer import Analyzer
@@ -101,17 +100,20 @@ class Remembering:
         return self._known[texts[0]]
 
 
-def chosen_weight(judged: Sequence[Judged]) -> tuple[float, list[Scores]]:
-    """The weight with the best mean nDCG on even questions, and each set's scores on the odd.
+def chosen_weight(
+    judged: Sequence[Judged], goals: Mapping[str, Scores]
+) -> tuple[float, list[Scores]]:
+    """The weight that is furthest above all goals of nDCG on even questions; scores on the odd.
 
-    Sets of the same documents ("stackfaq", "stackfaq+title") count together as one.
+    Furthest at the set where it is nearest to its goal, so that no set pays for another.
     """
-    corpora: dict[str, list[Judged]] = {}
-    for item in judged:
-        corpora.setdefault(item.given.name.split("+")[0], []).append(item)
 
-    def mean(weight: float) -> float:
-        return fmean(fmean(item.scores(weight, 0)[0] for item in same) for same in corpora.values())
+    def margin(weight: float) -> float:
+        return min(
+            item.scores(weight, 0)[0] - goals[item.given.name][0]
+            for item in judged
+            if item.given.name in goals
+        )
 
-    best = max(WEIGHTS, key=mean)
+    best = max(WEIGHTS, key=margin)
     return best, [item.scores(best, 1) for item in judged]

@@ -259,7 +259,7 @@ class Store:
         deadline = time.monotonic() + _CREATE_WAIT_S
         while True:
             # Two processes that create at once would each start a list of segments.
-            with try_lock(self._folder.with_suffix(".lock")) as is_mine:
+            with try_lock(self._folder.with_name(f"{self._folder.name}.lock")) as is_mine:
                 if is_mine or time.monotonic() > deadline:
                     try:
                         index = tantivy.Index(_schema(), str(self._folder), reuse=True)
