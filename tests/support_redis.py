@@ -23,8 +23,11 @@ _numbers = itertools.count(1)
 class Server:
     """A server process of the tests' own; `url` is what a Store opens."""
 
-    def __init__(self, folder: Path, *flags: str, cluster: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, cluster: bool = False, binary: str | None = None
+    ) -> None:
         self.folder = folder
+        self._binary = binary or find_binary()
         self.port = _free_port() if cluster else 0
         self._flags = flags
         self._cluster = cluster
@@ -42,7 +45,7 @@ class Server:
         else:
             flags += ["--unixsocket", f"{self.folder}/s"]
         with (self.folder / "log").open("ab") as log:
-            process = subprocess.Popen([find_binary(), *flags], stdout=log, stderr=log)
+            process = subprocess.Popen([self._binary, *flags], stdout=log, stderr=log)
         wait_for(lambda: self.ask("PING").startswith(("+PONG", "-NOAUTH")))
         if self._cluster:
             self.ask("CLUSTER ADDSLOTSRANGE 0 16383")
@@ -78,10 +81,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(*flags: str, cluster: bool = False) -> Generator[Server]:
-    """A server until the block ends."""
+def serve(*flags: str, cluster: bool = False, binary: str | None = None) -> Generator[Server]:
+    """A server until the block ends; of the embedded kind unless another `binary` is named."""
     folder = Path(tempfile.mkdtemp(prefix="fn-"))
-    server = Server(folder, *flags, cluster=cluster)
+    server = Server(folder, *flags, cluster=cluster, binary=binary)
     try:
         yield server
     finally:

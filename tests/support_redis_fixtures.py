@@ -1,5 +1,6 @@
 """Fixtures on real servers: name this module in `pytest_plugins` of a test module."""
 
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -21,6 +22,16 @@ def cluster_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def debian_server() -> Iterator[Server]:
+    """Redis itself, where the system has it: its protocol and scripts differ in small things."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        pytest.skip("redis-server is not installed")
+    with serve(binary=binary) as server:
+        yield server
+
+
 @pytest.fixture
 async def store(redis_server: Server, tmp_path: Path) -> AsyncIterator[Store]:
     """A store on an empty data set."""
@@ -30,11 +41,10 @@ async def store(redis_server: Server, tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
-@pytest.fixture(params=["single", "cluster"])
+@pytest.fixture(params=["redis_server", "cluster_server", "debian_server"])
 async def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    """A store on an empty data set, once on one server and once on a cluster."""
-    kind = "cluster_server" if request.param == "cluster" else "redis_server"
-    server: Server = request.getfixturevalue(kind)
+    """A store on an empty data set: on one server, on a cluster, and on Debian's Redis."""
+    server: Server = request.getfixturevalue(request.param)
     opened = await Store.open(server.url, tmp_path)
     await opened.client.flushall()
     yield opened
