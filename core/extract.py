@@ -18,7 +18,7 @@ MIN_COVERAGE = 0.34
 
 _END = re.compile(r"(?<=[.!?])([\"”’)*_]*)\s+(?=[\"“‘(*_\[]*[A-Z0-9À-Þ])")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
-_SKIP = re.compile(r"^\s*(?:#{1,6}\s|\||```|~~~|<|!\[)")
+_SKIP = re.compile(r"^\s*(?:#{1,6}\s|```|~~~|<|!\[)")
 
 
 @cache
@@ -32,18 +32,37 @@ def content_terms(text: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a passage's Markdown, without headings, tables and code marks."""
+    """The sentences of a passage's Markdown, and table rows; no headings and no code."""
     found: list[str] = []
     is_code = False
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)", text):
         if re.match(r"\s*(?:```|~~~)", paragraph):
             is_code = not is_code or paragraph.rstrip().endswith(("```", "~~~"))
             continue
+        if paragraph.lstrip().startswith("|"):
+            found += _table_rows(paragraph)
+            continue
         if _SKIP.match(paragraph):
             continue
         line = " ".join(_ITEM.sub("", paragraph).replace("\n>", "\n").lstrip("> ").split())
         found += [part for part in _END.sub("\\1\n", line).split("\n") if part]
     return found
+
+
+def _table_rows(table: str) -> list[str]:
+    """Each row of a Markdown table as "head: cell; head: cell"."""
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in table.strip().splitlines()
+        if not re.fullmatch(r"[\s|:-]+", line)
+    ]
+    heads = rows[0] if rows else []
+    return [
+        "; ".join(
+            f"{head}: {cell}" if head else cell for head, cell in zip(heads, row, strict=False)
+        )
+        for row in rows[1:]
+    ]
 
 
 def best_passages(question: str, passages: Sequence[Block]) -> list[tuple[str, Block]]:

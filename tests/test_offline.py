@@ -115,8 +115,16 @@ async def test_what_was_told_is_answered_from_the_facts() -> None:
     assert reply.blocks[0]["text"] == "You told me: your name is Ada."
 
 
-def test_sentences_leave_out_headings_tables_and_code() -> None:
+def test_sentences_leave_out_headings_and_code_and_read_tables_by_row() -> None:
+    table = "| size | cost |\n|---|---:|\n| big | 4 |\n| small | 1 |"
     text = (
-        '# Head\n\nOne is "here." Two!\n\n- An item.\n\n| a | b |\n\n```\ncode. Here.\n```\n\nEnd.'
+        f'# Head\n\nOne is "here." Two!\n\n- An item.\n\n{table}\n\n```\ncode. Here.\n```\n\nEnd.'
     )
-    assert sentences(text) == ['One is "here."', "Two!", "An item.", "End."]
+    assert sentences(text) == [
+        'One is "here."',
+        "Two!",
+        "An item.",
+        "size: big; cost: 4",
+        "size: small; cost: 1",
+        "End.",
+    ]
