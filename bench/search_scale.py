@@ -1,6 +1,6 @@
 """How search holds at a size: time to index, disk, memory, time of a question and of a change.
 
-The passages are made of a made-up vocabulary with word frequencies like those of a language, and
+The passages are words of the model's own vocabulary, with frequencies like those of a language, and
 their vectors are random: neither the time nor the memory of a search depends on what they say, and
 embedding 100,000 passages takes an hour. Each question's own vector is made by the real model. The
 questions run in a process of their own, whose memory is what a bot would take.
@@ -24,28 +24,11 @@ import numpy as np
 
 from core.search import DocIndex
 from core.search.embedder import MiniLM, Vectors, unit
+from core.search.wordpiece import VOCABULARY
 
 PASSAGES_A_FILE = 10
 _WORDS = 30_000
 _BODY_WORDS = 95
-_SYLLABLES = [
-    "ka",
-    "lo",
-    "mi",
-    "ter",
-    "son",
-    "ver",
-    "al",
-    "con",
-    "pre",
-    "ing",
-    "est",
-    "ra",
-    "du",
-    "po",
-    "sha",
-    "nel",
-]
 _CHANGES = 5
 
 
@@ -69,16 +52,15 @@ class RandomVectors:
 def write_documents(root: Path, passages: int) -> list[str]:
     """Files of ten passages of about 100 words under `root`; gives the vocabulary."""
     numbers = np.random.default_rng(1)
-    letters = random.Random(3)
-    vocabulary: dict[str, None] = {}
-    while len(vocabulary) < _WORDS:
-        vocabulary["".join(letters.choices(_SYLLABLES, k=letters.randint(2, 4)))] = None
-    words = list(vocabulary)
-    odds = 1 / np.arange(1, _WORDS + 1) ** 0.9
+    # real words: made-up ones fall into many pieces, which the model takes twice as long to read
+    listed = VOCABULARY.read_text(encoding="utf-8").splitlines()
+    known = [word for word in listed if word.isalpha() and word.isascii() and len(word) > 2]
+    words = random.Random(3).sample(known, min(_WORDS, len(known)))
+    odds = 1 / np.arange(1, len(words) + 1) ** 0.9
     odds /= odds.sum()
 
     def text(count: int) -> str:
-        return " ".join(words[at] for at in numbers.choice(_WORDS, count, p=odds))
+        return " ".join(words[at] for at in numbers.choice(len(words), count, p=odds))
 
     for number in range(passages // PASSAGES_A_FILE):
         file = root / f"part{number % 100}" / f"note{number}.md"
