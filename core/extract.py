@@ -65,10 +65,12 @@ def _table_rows(table: str) -> list[str]:
     ]
 
 
-def best_passages(question: str, passages: Sequence[Block]) -> list[tuple[str, Block]]:
+def best_passages(
+    question: str, passages: Sequence[Block], floor: float = MIN_COVERAGE
+) -> list[tuple[str, Block]]:
     """At most MAX_PASSAGES extracts, best first, each with the search_result it stands in.
 
-    A passage is left out when it holds too little of the question (MIN_COVERAGE).
+    A passage is left out when it holds less than `floor` of the question, or nothing of it.
     """
     asked = content_terms(question)
     bodies = [str(block["content"][0]["text"]) for block in passages]
@@ -85,7 +87,7 @@ def best_passages(question: str, passages: Sequence[Block]) -> list[tuple[str, B
     chosen: list[tuple[float, int, str]] = []
     for index, (block, body) in enumerate(zip(passages, bodies, strict=True)):
         coverage = sum(weight[term] for term in asked if term in tokens[index])
-        if not whole or coverage / whole < MIN_COVERAGE:
+        if not coverage or coverage / whole < floor:
             continue
         text = _extract(asked, weight, str(block["title"]), body)
         if text and text not in (other for _, _, other in chosen):

@@ -195,15 +195,19 @@ def _answer(
     question: str, messages: Sequence[ChatMessage], results: Sequence[tuple[Block, Block]]
 ) -> list[Piece]:
     pieces: list[Piece] = []
-    passages: list[Block] = []
-    has_searched = is_weak = False
+    named: list[Block] = []
+    found: list[Block] = []
+    has_searched = False
     for call, result in results:
         content = result["content"]
         name = call["name"]
         if content[0]["type"] == "search_result":
-            passages += [block for block in content if block["source"] != NOTE_SOURCE]
+            passages = [block for block in content if block["source"] != NOTE_SOURCE]
             has_searched = True
-            is_weak = is_weak or _is_weak(content)
+            if name == "read_doc":
+                named += passages
+            elif not _is_weak(content):
+                found += passages
         elif result["is_error"] or name == "remember":
             pieces.append((f"{content[0]['text'].strip()}\n\n", ()))
         else:
@@ -212,7 +216,9 @@ def _answer(
     if known := _known_facts(rest, messages):
         said = "; ".join(f"your {key} is {value}" for key, value in known)
         return [*pieces, (f"You told me: {said}.", ())]
-    chosen = [] if is_weak else best_passages(rest, passages)
+    topic = _FILE.sub(" ", rest)
+    # a document that the user named is quoted however little of the question it holds
+    chosen = best_passages(topic, named, floor=0.0) or best_passages(topic, found)
     for index, (text, block) in enumerate(chosen):
         source = Citation(str(block["source"]), str(block["title"]), text)
         before = "\n\n" if index else ""

@@ -79,13 +79,15 @@ async def test_a_tiny_budget_and_one_turn_give_their_stop_reasons(library: DocIn
 
 async def test_named_files_are_read_and_a_missing_one_is_told(library: DocIndex) -> None:
     run = await answer(
-        library, "First read using-keywords.md, then look at pyproject.toml: how do I start?"
+        library,
+        "First read using-keywords.md, then look at pyproject.toml: which keywords do I use?",
     )
     read = {str(step.input["path"]): step for step in run.trace if step.tool == "read_doc"}
     assert not read["using-keywords.md"].is_error
     assert read["pyproject.toml"].is_error
     assert "pyproject.toml" in run.text
     assert run.stop_reason is StopReason.DONE
+    assert [source.path for source in run.sources] == ["using-keywords.md"]
 
 
 @pytest.mark.parametrize(
