@@ -39,9 +39,16 @@ class Chat:
             self._worker.cancel(conversation)
         return outcome == "cancelled"
 
-    async def withdraw(self, conversation: Conversation, message_id: str) -> bool:
-        """The question was deleted: takes it out of the queue, or stops its run."""
-        outcome = await self._inbox.withdraw(conversation, message_id)
+    async def withdraw(
+        self, conversation: Conversation, message_id: str, *, is_whole_thread: bool = False
+    ) -> bool:
+        """The question was deleted: takes it out of the queue, or stops its run.
+
+        With `is_whole_thread` the thread went with it, and so does all that waits or runs there.
+        """
+        outcome = await self._inbox.withdraw(
+            conversation, message_id, is_whole_thread=is_whole_thread
+        )
         if outcome == "cancelled":
             self._worker.cancel(conversation)
         return outcome != "nothing"

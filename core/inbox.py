@@ -82,14 +82,16 @@ class Inbox:
         outcome = await self._store.run("cancel", conversation.tag, conversation.key, by)
         return cast("CancelOutcome", outcome.decode())
 
-    async def withdraw(self, conversation: Conversation, message_id: str) -> WithdrawOutcome:
+    async def withdraw(
+        self, conversation: Conversation, message_id: str, *, is_whole_thread: bool = False
+    ) -> WithdrawOutcome:
         """Takes a message out of the queue, or asks its run to stop when that is under way.
 
         `conversation` may be where the platform puts the message: where it was queued is known.
+        With `is_whole_thread` everything that waits or runs in the conversation goes with it.
         """
-        outcome = await self._store.run(
-            "withdraw", conversation.tag, conversation.key, message_id, escape_id(message_id)
-        )
+        args = (conversation.key, message_id, escape_id(message_id), int(is_whole_thread))
+        outcome = await self._store.run("withdraw", conversation.tag, *args)
         return cast("WithdrawOutcome", outcome.decode())
 
     async def mute(self, conversation: Conversation, is_muted: bool) -> None:

@@ -153,6 +153,24 @@ async def test_a_withdrawn_question_is_cancelled_or_never_begun(
     assert "second" not in model.asked
 
 
+async def test_a_thread_that_is_deleted_takes_all_its_questions_along(
+    bot: Running, model: RuledModel
+) -> None:
+    await ask(bot, "root")
+    root = a_message("root")
+    model.gates["first"] = asyncio.Event()
+    for text in ("first", "second", "third"):
+        await bot.chat.submit(a_message(text, user="U2"))
+    await wait_until(lambda: model.asked.get("first") == 1)
+    assert await bot.chat.withdraw(root.conversation, root.id, is_whole_thread=True)
+    await wait_until(lambda: bot.adapter.run_for("first") is not None)
+    run = bot.adapter.run_for("first")
+    assert run is not None
+    assert run.stop_reason is StopReason.CANCELLED
+    await ask(bot, "next")
+    assert [text for text, _ in bot.adapter.done] == ["root", "first", "next"]
+
+
 async def test_context_of_the_platform_and_of_other_bots_reaches_the_model_as_data(
     bot: Running, model: RuledModel
 ) -> None:

@@ -130,8 +130,23 @@ def test_deleted_message_is_found_by_its_own_place():
     assert isinstance(deleted, Deleted)
     assert deleted.message_id == "T1/C1/100.5"
     assert deleted.conversation.thread == "99.1"
+    assert not deleted.is_root
     own = {**previous, "bot_id": "BBOT"}
     assert read_message({"channel": "C1", **gone, "previous_message": own}, ME) is None
+
+
+def test_deleted_root_takes_its_thread_along_whoever_wrote_it():
+    for author in ({"user": "U1"}, {"bot_id": "BALERT"}):
+        gone = {
+            "channel": "C1",
+            "subtype": "message_deleted",
+            "deleted_ts": "99.1",
+            "previous_message": {**author, "ts": "99.1", "thread_ts": "99.1"},
+        }
+        deleted = read_message(gone, ME)
+        assert isinstance(deleted, Deleted)
+        assert deleted.is_root
+        assert deleted.conversation.thread == "99.1"
 
 
 def test_incoming_tokens_are_spelled_out_and_entities_decoded_once():

@@ -22,10 +22,11 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A message that is gone."""
+    """A message that is gone; with `is_root` the whole thread went with it."""
 
     conversation: Conversation
     message_id: str
+    is_root: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,11 @@ def _read_person(event: Event, identity: Identity, channel: str) -> Message | No
 def _read_deleted(event: Event, identity: Identity, channel: str) -> Deleted | None:
     previous = cast("Event", event.get("previous_message") or {})
     ts = str(event.get("deleted_ts") or previous.get("ts") or "")
-    if not ts or _is_bot(previous):
-        return None
     thread = str(previous.get("thread_ts") or ts)
+    if not ts or (_is_bot(previous) and thread != ts):
+        return None
     conversation = Conversation(PLATFORM, identity.team, channel, thread)
-    return Deleted(conversation, message_id(identity, channel, ts))
+    return Deleted(conversation, message_id(identity, channel, ts), is_root=thread == ts)
 
 
 def _read_bot(event: Event, identity: Identity, channel: str) -> BotSaid | None:

@@ -81,9 +81,9 @@ class Ingress:
         match read_message(event, self._identity):
             case Message() as message:
                 await self._on_person(message, str(event.get("type")))
-            case Deleted(conversation, deleted_id):
+            case Deleted(conversation, deleted_id, is_root):
                 self.withdrawn.add(deleted_id)
-                await self._chat.withdraw(conversation, deleted_id)
+                await self._chat.withdraw(conversation, deleted_id, is_whole_thread=is_root)
             case BotSaid(conversation, label, text):
                 await self._chat.note(conversation, label, text)
             case None:
