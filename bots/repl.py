@@ -211,7 +211,12 @@ async def command(terminal: Terminal, line: str) -> None:
 def forget_text(report: Any) -> str:
     """What was forgotten, by kind, in one sentence."""
     kinds = {name: count for name, count in asdict(report).items() if name != "is_complete"}
-    counted = [f"{count} {name.replace('_', ' ')}" for name, count in kinds.items() if count]
+    names = {name: name.replace("_", " ") for name in kinds}
+    counted = [
+        f"{count} {names[name].removesuffix('s') if count == 1 else names[name]}"
+        for name, count in kinds.items()
+        if count
+    ]
     said = f"Forgotten: {', '.join(counted)}." if counted else "There was nothing to forget."
     if report.is_complete:
         return said

@@ -1,8 +1,9 @@
 """Shared by many tests: a scripted model, a library of given passages, polling."""
 
 import asyncio
+import inspect
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from core.agent import Checkpoint
@@ -33,13 +34,13 @@ SESSION = Session("test", "W1", "C1", "U1")
 
 
 async def wait_until(
-    is_so: Callable[[], bool | Awaitable[bool]], timeout_s: float = 10.0, every_s: float = 0.01
+    is_so: Callable[[], Any], timeout_s: float = 10.0, every_s: float = 0.01
 ) -> None:
-    """Returns once `is_so` holds; fails after `timeout_s`."""
+    """Returns once `is_so`, which may be a coroutine function, holds; fails after `timeout_s`."""
     async with asyncio.timeout(timeout_s):
         while True:
             outcome = is_so()
-            if outcome if isinstance(outcome, bool) else await outcome:
+            if await outcome if inspect.isawaitable(outcome) else outcome:
                 return
             await asyncio.sleep(every_s)
 

@@ -1,6 +1,5 @@
 """Real servers for tests, single or a cluster of one node; messages; a look at every key."""
 
-import asyncio
 import contextlib
 import itertools
 import os
@@ -104,16 +103,6 @@ def wait_for(check: Callable[[], Any], timeout_s: float = 10.0) -> None:
     while not check():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.01)
-
-
-async def wait_until(check: Callable[[], Any], timeout_s: float = 10.0) -> None:
-    """Returns once `check`, which may be a coroutine function, holds."""
-    async with asyncio.timeout(timeout_s):
-        while True:
-            result = check()
-            if await result if asyncio.iscoroutine(result) else result:
-                return
-            await asyncio.sleep(0.005)
 
 
 async def dump(store: Store) -> dict[bytes, bytes]:

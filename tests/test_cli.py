@@ -140,7 +140,7 @@ def test_forgetting_is_confirmed_counted_and_complete(cli: Cli) -> None:
     _, err = cli("forget", "--session", "one", code=2)
     assert "--yes" in err
     out, _ = cli("forget", "--session", "one", "--yes")
-    assert "1 facts" in out
+    assert "1 fact," in out
     again = cli.ask("What is my name?", "--session", "one")
     assert "Ada" not in json.dumps(again)
     exported = json.loads(cli("memory", "export", "--session", "one")[0])
@@ -158,7 +158,7 @@ def test_a_talk_over_a_pipe_runs_commands_and_questions(cli: Cli) -> None:
     out, _ = cli("chat", stdin=lines)
     assert "name: Ada" in out
     assert "  in:  " in out
-    assert "Forgotten: 1 facts" in out
+    assert "Forgotten: 1 fact" in out
     assert "I remember nothing" in out
     assert "I do not know /nope" in out
 

@@ -17,8 +17,9 @@ from core.history import History
 from core.inbox import Inbox
 from core.store import Store
 from core.work import MAX_TRIES, LeaseLost, Taken
+from tests.support import wait_until
 from tests.support_inbox import PLACES, a_turn, an_inbox, answer, finish, take, take_none, take_one
-from tests.support_redis import Server, a_message, dump, wait_until
+from tests.support_redis import Server, a_message, dump
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 

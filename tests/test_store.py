@@ -9,7 +9,8 @@ import pytest
 
 from core.errors import ConfigError, StoreError
 from core.store import Store
-from tests.support_redis import Server, a_session, serve, wait_until
+from tests.support import wait_until
+from tests.support_redis import Server, a_session, serve
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 

@@ -13,7 +13,7 @@ import pytest
 from core.embedded import Embedded
 from core.errors import ConfigError
 from core.store import Store
-from tests.support_redis import wait_until
+from tests.support import wait_until
 
 # What a process of the bot does with the store, without the bot: opens, writes, waits for a line.
 SCRIPT = """
