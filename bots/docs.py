@@ -107,7 +107,8 @@ async def show_search(settings: Settings, query: str, k: int, *, as_json: bool) 
     for place, hit in enumerate(hits, 1):
         item = hit.passage
         mark = "" if hit.is_good else "  (weak match)"
-        out.print(Text(printable(f"{place}. {item.title} › {item.heading}{mark}")), style="bold")
+        name = f"{item.title} › {item.heading}" if item.heading else item.title
+        out.print(Text(printable(f"{place}. {name}{mark}")), style="bold")
         out.print(Text(printable(f"   {item.path}:{item.line}  {hit.score:.3f}")), style="dim")
         out.print(Text(printable(" ".join(item.text.split())[:300])))
 
