@@ -85,6 +85,7 @@ async def measure(conversations: int, url: str, folder: Path) -> Mapping[str, fl
         anthropic_base_url=url,
         data_dir=folder,
         concurrent_runs=conversations,
+        search_by_meaning="--words" not in sys.argv,
     )
     app = await App.open(settings)
     await app.library.embed()  # once for a folder; not what is measured here
@@ -223,6 +224,7 @@ async def run(conversations: int) -> Mapping[str, float]:
                 folder,
                 "--conversations",
                 str(conversations),
+                *(["--words"] if "--words" in sys.argv else []),
                 stdout=asyncio.subprocess.PIPE,
                 env=os.environ | {"LOG_LEVEL": "ERROR"},
             )
@@ -237,6 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conversations", type=int, default=500)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--words", action="store_true", help="search by words alone")
     parser.add_argument("--measure", nargs=2, metavar=("URL", "FOLDER"), help=argparse.SUPPRESS)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     known = parser.parse_args()

@@ -24,6 +24,7 @@ def index_of(settings: Settings) -> DocIndex:
         settings.data_dir,
         base_url=settings.docs_base_url,
         include=settings.docs_include,
+        by_words_only=not settings.search_by_meaning,
     )
 
 

@@ -212,7 +212,8 @@ async def _enriched(adapter: Adapter, message: Message) -> Message:
 
 def _status(event: ToolStarted) -> str:
     doing = _STATUS.get(event.tool, f"Using {event.tool}")
-    return f"{doing}: {event.summary}…" if event.summary else f"{doing}…"
+    summary = event.summary.rstrip("…")
+    return f"{doing}: {summary}…" if summary else f"{doing}…"
 
 
 def _failed_run(taken: Taken) -> Run:

@@ -86,6 +86,7 @@ class App:
                 settings.data_dir,
                 base_url=settings.docs_base_url,
                 include=settings.docs_include,
+                by_words_only=not settings.search_by_meaning,
             )
             await library.open()
             stack.push_async_callback(library.close)

@@ -42,6 +42,7 @@ class Settings(BaseSettings):
     docs_base_url: Text | None = None
     docs_include: Text = ""
     data_dir: Path = Path(".data")
+    search_by_meaning: bool = True
     search_results: int = Field(default=3, ge=1, le=20)
 
     redis_url: Secret | None = None

@@ -130,3 +130,11 @@ def test_sentences_leave_out_headings_and_code_and_read_tables_by_row() -> None:
         "size: small; cost: 1",
         "End.",
     ]
+
+
+async def test_search_by_words_alone_answers_too(tmp_path: Path) -> None:
+    index = DocIndex(HELP_CENTER, tmp_path, by_words_only=True)
+    await index.open()
+    run = await answer(index, "How long should my resume be?")
+    await index.close()
+    assert run.sources[0].path == "how-long-should-a-resume-be.md"
