@@ -20,7 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from core.types import Author, Conversation, Message, Ref, Run, Session
+from core.protocols import Ref
+from core.types import Author, Conversation, Message, Run, Session
 
 MODEL_S = 1.0
 CALLS = 2

@@ -24,22 +24,12 @@ from core.errors import ToolError
 from core.history import Turn
 from core.model import AnthropicModel
 from core.prompt import question_messages
+from core.protocols import Document, Hit, Passage, ToolContext, ToolResult
 from core.run_state import Task
 from core.tools import define_tool
 from core.tools.read_doc import make_read_doc
 from core.tools.search_docs import make_search_docs
-from core.types import (
-    Author,
-    Conversation,
-    Document,
-    Hit,
-    Limits,
-    Message,
-    Passage,
-    Session,
-    ToolContext,
-    ToolResult,
-)
+from core.types import Author, Conversation, Limits, Message, Session
 from tests.anthropic_cache import Billed, tokens
 from tests.anthropic_script import Reply, Text, ToolUse
 from tests.anthropic_server import AnthropicServer

@@ -24,23 +24,15 @@ import anthropic
 
 from core.agent import Agent
 from core.config import HELP_CENTER
+from core.events import RunFinished
 from core.model import AnthropicModel
 from core.prompt import question_messages
+from core.protocols import ToolContext
 from core.run_state import Task
 from core.search import DocIndex
 from core.tools.read_doc import make_read_doc
 from core.tools.search_docs import make_search_docs
-from core.types import (
-    Author,
-    Conversation,
-    Limits,
-    Message,
-    Run,
-    RunFinished,
-    Session,
-    StopReason,
-    ToolContext,
-)
+from core.types import Author, Conversation, Limits, Message, Run, Session, StopReason
 
 GOAL_RATIO = 1.25
 WARM_UPS = 10

@@ -18,7 +18,8 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from bots.text import footer, source_lines, trace_line, trace_title
-from core.types import MAX_MESSAGE_CHARS, Author, Conversation, Message, Ref, Run, Session, Step
+from core.protocols import Ref
+from core.types import MAX_MESSAGE_CHARS, Author, Conversation, Message, Run, Session, Step
 
 PLATFORM = "console"
 CHANNEL = "terminal"

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from bots.console import printable
 from core.config import Settings
+from core.protocols import Hit
 from core.search import DocIndex, IndexReport, Progress
 from core.search.evaluate import evaluate, read_questions
-from core.types import Hit
 
 
 def index_of(settings: Settings) -> DocIndex:

@@ -17,7 +17,7 @@ from core.errors import BotError, ConfigError
 if TYPE_CHECKING:
     from core.app import App
     from core.config import Settings
-    from core.types import Adapter
+    from core.protocols import Adapter
 
 log = logging.getLogger(__name__)
 

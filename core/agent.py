@@ -15,25 +15,13 @@ from core.answer import MAX_QUOTE_CHARS, AnswerText, passage_ref, passage_title,
 from core.calls import ToolRunner, is_repeated
 from core.clock import RunClock, Stopped
 from core.errors import ModelError
+from core.events import Event, RunFinished, TextDelta, TextReset, TurnStarted
 from core.prompt import NUDGE, last_step_note, system_prompt
+from core.protocols import Hit, Library, Model, ModelReply, ModelText, Tool
 from core.run_state import RunState, Task
 from core.tools import tool_specs
 from core.transcript import assistant_blocks, check, message, text_block, tool_calls, with_note
-from core.types import (
-    Event,
-    Hit,
-    Library,
-    Model,
-    ModelReply,
-    ModelText,
-    Run,
-    RunFinished,
-    StopReason,
-    TextDelta,
-    TextReset,
-    Tool,
-    TurnStarted,
-)
+from core.types import Run, StopReason
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from core.types import Citation, Hit, Passage, Source
+from core.protocols import Citation, Hit, Passage
+from core.types import Source
 
 MAX_QUOTE_CHARS = 300
 _MARK = re.compile(r"([ \t]?)\[(\d{1,3})\]")

@@ -12,26 +12,15 @@ from dataclasses import replace
 from core.agent import Agent, Checkpoint
 from core.delivery import Delivery
 from core.errors import StoreError
+from core.events import RunFinished, TextDelta, TextReset, ToolStarted, TurnStarted
 from core.history import trim
 from core.inbox import Inbox
 from core.lease import Held
 from core.prompt import question_messages
+from core.protocols import Adapter, ToolContext
 from core.record import run_from_json, run_to_json, turn_of
 from core.run_state import CheckpointError, RunState, Task
-from core.types import (
-    Adapter,
-    Limits,
-    Message,
-    Run,
-    RunFinished,
-    StopReason,
-    TextDelta,
-    TextReset,
-    ToolContext,
-    ToolStarted,
-    TurnStarted,
-    Usage,
-)
+from core.types import Limits, Message, Run, StopReason, Usage
 from core.work import LeaseLost, Taken
 
 log = logging.getLogger(__name__)

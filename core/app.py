@@ -16,12 +16,12 @@ from core.config import Settings
 from core.errors import StoreError
 from core.inbox import Inbox
 from core.memory import Memory
+from core.protocols import Adapter, Library, Model, Tool
 from core.search import DocIndex
 from core.store import Store
 from core.tools.read_doc import make_read_doc
 from core.tools.remember import make_remember
 from core.tools.search_docs import make_search_docs
-from core.types import Adapter, Library, Model, Tool
 from core.worker import Worker
 
 

@@ -12,8 +12,10 @@ from typing import Any
 from core.answer import passage_ref, passage_title
 from core.clock import RunClock
 from core.errors import ToolError
+from core.events import FactSaved, ToolFinished, ToolStarted
 from core.guard import one_line, public_text, redact_json
 from core.prompt import REPEATED, SAME_CALL, TOO_MANY
+from core.protocols import Block, Hit, Tool, ToolResult
 from core.run_state import CallRecord, RunState, Task
 from core.transcript import (
     content_text,
@@ -22,7 +24,7 @@ from core.transcript import (
     tool_result_block,
     with_note,
 )
-from core.types import Block, FactSaved, Hit, Step, Tool, ToolFinished, ToolResult, ToolStarted
+from core.types import Step
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from typing import Any, cast
 from core.errors import StoreError
 from core.inbox import Inbox
 from core.lease import Held
-from core.types import Adapter, Message, Ref, Reply, Run
+from core.protocols import Adapter, Ref, Reply
+from core.types import Message, Run
 from core.work import LeaseLost
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from math import log1p
 
+from core.protocols import Block
 from core.search.analyzer import Analyzer
-from core.types import Block
 
 MAX_PASSAGES = 3
 MAX_CHARS = 480

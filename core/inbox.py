@@ -15,9 +15,10 @@ from urllib.parse import unquote
 
 from core.history import MAX_TURNS, Turn, turn_to_json
 from core.memory import DAY_S
+from core.protocols import Ref
 from core.ready import Ready, Workplace, new_run_id
 from core.store import MAX_BLOCK_MS, Arg, Store
-from core.types import Conversation, Message, Ref, Session, escape_id
+from core.types import Conversation, Message, Session, escape_id
 from core.wire import item_parts, taken_from_reply
 from core.work import (
     MAX_TRIES,

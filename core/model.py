@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from core import prices
 from core.errors import ModelError
 from core.model_errors import model_error, stop_hopeless_retries
-from core.types import (
+from core.protocols import (
     Block,
     ChatMessage,
     Citation,
@@ -22,9 +22,8 @@ from core.types import (
     ModelEvent,
     ModelReply,
     ModelText,
-    StopReason,
-    Usage,
 )
+from core.types import StopReason, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence

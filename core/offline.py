@@ -11,8 +11,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from core.extract import best_passages, content_terms
-from core.transcript import NOTE_SOURCE, WEAK_MATCH, blocks_of, question_of, text_block
-from core.types import (
+from core.protocols import (
     Block,
     ChatMessage,
     Citation,
@@ -20,8 +19,9 @@ from core.types import (
     ModelEvent,
     ModelReply,
     ModelText,
-    Usage,
 )
+from core.transcript import NOTE_SOURCE, WEAK_MATCH, blocks_of, question_of, text_block
+from core.types import Usage
 
 OFFLINE_MODEL = "offline"
 CHARS_PER_TOKEN = 4

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 from core.guard import facts_block, one_line
 from core.history import Turn
+from core.protocols import ChatMessage
 from core.transcript import message, text_block
-from core.types import ChatMessage, ContextText, Message
+from core.types import ContextText, Message
 
 SYSTEM = """\
 You are Footnote, a colleague in a team chat who answers questions from the team's own documents.

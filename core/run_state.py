@@ -12,17 +12,9 @@ from typing import Any
 from core.answer import SourceBook
 from core.errors import BotError
 from core.guard import redact, redact_json
+from core.protocols import Block, ChatMessage, ToolContext
 from core.transcript import TRANSCRIPT_VERSION, blocks_of, tool_calls
-from core.types import (
-    Block,
-    ChatMessage,
-    FactChange,
-    Limits,
-    Session,
-    Step,
-    ToolContext,
-    Usage,
-)
+from core.types import FactChange, Limits, Session, Step, Usage
 
 
 @dataclass(frozen=True, slots=True)

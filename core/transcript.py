@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from core.errors import BotError
-from core.types import Block, ChatMessage
+from core.protocols import Block, ChatMessage
 
 TRANSCRIPT_VERSION = 1
 NOTE_SOURCE = "footnote:note"

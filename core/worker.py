@@ -14,7 +14,8 @@ from core.answering import Answering
 from core.errors import StoreError
 from core.inbox import Inbox, Workplace
 from core.lease import Held
-from core.types import Adapter, Conversation
+from core.protocols import Adapter
+from core.types import Conversation
 from core.work import Taken
 
 log = logging.getLogger(__name__)

@@ -20,18 +20,9 @@ from aiohttp import web
 
 from core.app import App
 from core.config import Settings
+from core.protocols import ChatMessage, ModelBlockEnd, ModelEvent, ModelReply, ModelText, Ref
 from core.transcript import blocks_of, question_of, text_block
-from core.types import (
-    ChatMessage,
-    Message,
-    ModelBlockEnd,
-    ModelEvent,
-    ModelReply,
-    ModelText,
-    Ref,
-    Run,
-    Usage,
-)
+from core.types import Message, Run, Usage
 
 PLATFORM = "fake"
 WORKSPACE = "W1"

@@ -8,27 +8,23 @@ from typing import Any
 
 from core.agent import Checkpoint
 from core.errors import ModelError, ToolError
-from core.run_state import Task
-from core.transcript import message, text_block
-from core.types import (
+from core.events import RunFinished
+from core.protocols import (
     Block,
     ChatMessage,
     Citation,
     Document,
     Hit,
-    Limits,
     ModelBlockEnd,
     ModelEvent,
     ModelReply,
     ModelText,
     Passage,
-    Run,
-    RunFinished,
-    Session,
-    StopReason,
     ToolContext,
-    Usage,
 )
+from core.run_state import Task
+from core.transcript import message, text_block
+from core.types import Limits, Run, Session, StopReason, Usage
 
 SESSION = Session("test", "W1", "C1", "U1")
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from core.app import App
 from core.config import Settings
+from core.protocols import ChatMessage, Model, ModelEvent, Ref
 from core.transcript import question_of
-from core.types import ChatMessage, Message, Model, ModelEvent, Ref, Run, Usage
+from core.types import Message, Run, Usage
 from tests.support import Reply
 
 DOCS = {

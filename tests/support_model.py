@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.model import AnthropicModel
-from core.types import Citation, ModelBlockEnd, ModelReply, ModelText
+from core.protocols import Citation, ModelBlockEnd, ModelReply, ModelText
 from tests.anthropic_server import AnthropicServer
 
 CALL_TIMEOUT_S = 10.0

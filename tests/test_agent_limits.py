@@ -8,9 +8,11 @@ import pytest
 from core.agent import Agent
 from core.clock import RunClock
 from core.errors import ModelError
+from core.events import TextReset
+from core.protocols import Tool, ToolContext, ToolResult
 from core.tools.search_docs import make_search_docs
 from core.transcript import blocks_of, check
-from core.types import StopReason, TextReset, Tool, ToolContext, ToolResult, Usage
+from core.types import StopReason, Usage
 from tests.support import (
     ListLibrary,
     Reply,

@@ -9,21 +9,14 @@ from pydantic import BaseModel, ConfigDict
 from core.agent import Agent, Checkpoint
 from core.calls import MAX_CALLS, MAX_OUTPUT_CHARS
 from core.errors import ToolError
+from core.events import FactSaved, ToolStarted
+from core.protocols import Block, Tool, ToolContext, ToolResult
 from core.run_state import RunState
 from core.tools import define_tool
 from core.tools.read_doc import make_read_doc
 from core.tools.search_docs import make_search_docs
 from core.transcript import blocks_of, check, content_text
-from core.types import (
-    Block,
-    FactChange,
-    FactSaved,
-    StopReason,
-    Tool,
-    ToolContext,
-    ToolResult,
-    ToolStarted,
-)
+from core.types import FactChange, StopReason
 from tests.support import (
     SESSION,
     ListLibrary,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.answer import AnswerText, SourceBook, passage_ref
-from core.types import Citation, Hit
+from core.protocols import Citation, Hit
 from tests.support import passage
 
 TOP = passage("top.md", "Name first.")

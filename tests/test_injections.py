@@ -5,17 +5,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.protocols import Block, ChatMessage, ModelBlockEnd, ModelEvent, ModelReply, ModelText
 from core.transcript import NOTE_SOURCE, blocks_of
-from core.types import (
-    Block,
-    ChatMessage,
-    ModelBlockEnd,
-    ModelEvent,
-    ModelReply,
-    ModelText,
-    StopReason,
-    Usage,
-)
+from core.types import StopReason, Usage
 from tests.support import call, wait_until
 from tests.support_chat import running
 from tests.support_injections import QUESTION, Injection, write_documents

@@ -11,7 +11,8 @@ import pytest
 
 from core.errors import ModelError
 from core.model import AnthropicModel
-from core.types import Citation, ModelText, Usage
+from core.protocols import Citation, ModelText
+from core.types import Usage
 from tests.anthropic_server import AnthropicServer, Raw, Reply, Text, Thinking, ToolUse
 from tests.support_model import (
     SEARCH_DOCS,

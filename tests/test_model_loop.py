@@ -9,11 +9,13 @@ from pydantic import BaseModel
 
 from bench import cost
 from core.agent import Agent
+from core.events import TextReset
 from core.model import AnthropicModel
+from core.protocols import Tool, ToolContext, ToolResult
 from core.run_state import Task
 from core.tools import define_tool
 from core.tools.search_docs import make_search_docs
-from core.types import Run, StopReason, TextReset, Tool, ToolContext, ToolResult
+from core.types import Run, StopReason
 from tests.anthropic_script import Fault
 from tests.anthropic_server import AnthropicServer, HttpError, Reply, Text, Thinking, ToolUse
 from tests.support import ListLibrary, collect, passage, task_for

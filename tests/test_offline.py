@@ -9,11 +9,12 @@ from core.agent import Agent
 from core.config import HELP_CENTER
 from core.extract import sentences
 from core.offline import NOTHING_FITS, OfflineModel, statements
+from core.protocols import ModelReply
 from core.search import DocIndex
 from core.tools.read_doc import make_read_doc
 from core.tools.search_docs import make_search_docs
 from core.transcript import message, text_block
-from core.types import ModelReply, Run, StopReason
+from core.types import Run, StopReason
 from tests.support import collect, task_for
 
 

@@ -11,11 +11,12 @@ from bots.discord.context import enrich
 from bots.discord.places import PLATFORM
 from bots.discord.private import PrivateReply
 from bots.discord.reply import ChannelReply, Desk
-from core.types import Message, Ref, Reply
+from core.protocols import Ref, Reply
+from core.types import Message
 
 
 class DiscordAdapter:
-    """See `core.types.Adapter`. The workspace is the bot's application, servers and DMs alike."""
+    """See `core.protocols.Adapter`. The workspace is the application, servers and DMs alike."""
 
     def __init__(self, client: discord.Client) -> None:
         self._client = client

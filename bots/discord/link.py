@@ -17,7 +17,7 @@ from bots.discord.doctor import INTENT_REMEDY, check_start
 from bots.discord.settings import DiscordSettings
 from bots.process import EXIT_FAILED, Check, run_process
 from core.errors import ConfigError
-from core.types import Adapter
+from core.protocols import Adapter
 
 if TYPE_CHECKING:
     from core.app import App

@@ -15,7 +15,8 @@ from typing import Any
 import discord
 
 from bots.discord.pace import Pace
-from core.types import Message, Ref
+from core.protocols import Ref
+from core.types import Message
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ import discord
 from bots.discord.posts import CALL_TIMEOUT_S, NO_MENTIONS, Wanted, buttons_view
 from bots.discord.render import facts_button, finished, streamed, trace_button
 from bots.discord.stream import Stream
-from core.types import Message, Ref, Run
+from core.protocols import Ref
+from core.types import Message, Run
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ _EXPIRED = (UNKNOWN_WEBHOOK, UNKNOWN_INTERACTION, TOKEN_EXPIRED)
 
 
 class PrivateReply:
-    """See `core.types.Reply`. `ref` counts the messages that are final."""
+    """See `core.protocols.Reply`. `ref` counts the messages that are final."""
 
     def __init__(self, client: discord.Client, message: Message, ref: Ref | None) -> None:
         self._client = client

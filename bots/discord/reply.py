@@ -16,7 +16,8 @@ from bots.discord.recent import Recent
 from bots.discord.render import facts_button, finished, streamed, trace_button
 from bots.discord.stream import Stream
 from bots.discord.threads import ThreadError, Threads
-from core.types import Conversation, Message, Ref, Run
+from core.protocols import Ref
+from core.types import Conversation, Message, Run
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Desk:
 
 
 class ChannelReply:
-    """See `core.types.Reply`."""
+    """See `core.protocols.Reply`."""
 
     def __init__(self, desk: Desk, message: Message, ref: Ref | None) -> None:
         self._desk = desk

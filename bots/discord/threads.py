@@ -11,7 +11,8 @@ import discord
 
 from bots.discord.posts import CALL_TIMEOUT_S, NO_MENTIONS, buttons_view
 from bots.discord.render import thread_name, trace_post
-from core.types import Message, Ref, Run
+from core.protocols import Ref
+from core.types import Message, Run
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from bots.slack.ingress import Ingress, Recent
 from bots.slack.pace import Pace
 from bots.slack.reply import SlackReply
 from bots.slack.tasks import Tasks
-from core.types import Message, Ref, Reply
+from core.protocols import Ref, Reply
+from core.types import Message
 
 
 class SlackAdapter:

@@ -24,7 +24,7 @@ from bots.slack.settings import SlackSettings
 from bots.slack.tasks import Tasks
 from core.config import load_settings
 from core.errors import ConfigError
-from core.types import Adapter
+from core.protocols import Adapter
 
 if TYPE_CHECKING:
     from core.app import App

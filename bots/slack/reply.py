@@ -15,7 +15,8 @@ from bots.slack.posts import Posts, ThreadGone
 from bots.slack.status import Status
 from bots.slack.tasks import Tasks
 from bots.slack.trace import post_trace
-from core.types import Message, Ref, Run
+from core.protocols import Ref
+from core.types import Message, Run
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.errors import ConfigError
-from core.types import Library
+from core.protocols import Library
 
 DEPTH = 10
 TOP = 3

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from core.errors import SearchError
+from core.protocols import Document, Hit, Passage
 from core.search import analyzer, documents, finder, reader, store
 from core.search.analyzer import Analyzer
 from core.search.embedder import Embedder, MiniLM
@@ -29,7 +30,6 @@ from core.search.report import IndexReport, Progress
 from core.search.rows import FileEntry
 from core.search.store import Snapshot, Store
 from core.search.watcher import changes
-from core.types import Document, Hit, Passage
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -43,7 +43,7 @@ _FOLLOW_S = 0.5
 
 
 class DocIndex:
-    """A folder's documents, searchable. Implements `core.types.Library`.
+    """A folder's documents, searchable. Implements `core.protocols.Library`.
 
     `root` is the folder of documents, `data_dir` where indexes are kept, `base_url` a template
     for public links, `include` glob patterns of further files to read as text. `embedder` makes

@@ -7,11 +7,11 @@ import difflib
 from collections.abc import Mapping
 
 from core.errors import ToolError
+from core.protocols import Document
 from core.search import documents
 from core.search.folder import Folder
 from core.search.formats import Unreadable
 from core.search.rows import FileEntry
-from core.types import Document
 
 _NEAR = 3
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from core.errors import ToolError
-from core.types import Tool, ToolContext, ToolResult
+from core.protocols import Tool, ToolContext, ToolResult
 
 P = TypeVar("P", bound=BaseModel)
 

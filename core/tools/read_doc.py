@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from core.protocols import Hit, Library, Passage, Tool, ToolContext, ToolResult
 from core.tools import define_tool
-from core.types import Hit, Library, Passage, Tool, ToolContext, ToolResult
 
 MAX_CHARS = 5_000
 

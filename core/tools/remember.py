@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from core.errors import StoreError, ToolError
 from core.guard import check_fact
 from core.memory import Memory
+from core.protocols import Tool, ToolContext, ToolResult
 from core.tools import define_tool
-from core.types import Tool, ToolContext, ToolResult
 
 log = logging.getLogger(__name__)
 

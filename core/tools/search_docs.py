@@ -3,9 +3,9 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.errors import ToolError
+from core.protocols import Library, Tool, ToolContext, ToolResult
 from core.tools import define_tool
 from core.transcript import WEAK_MATCH
-from core.types import Library, Tool, ToolContext, ToolResult
 
 NOTHING_FOUND = (
     "Nothing in the documents matches. Try once with other words (synonyms, the singular, the "
