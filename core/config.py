@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.errors import ConfigError
@@ -22,6 +22,7 @@ def _trimmed(value: object) -> object:
 
 Text = Annotated[str, BeforeValidator(_trimmed)]
 Secret = Annotated[SecretStr, BeforeValidator(_trimmed)]
+Folder = Annotated[Path, AfterValidator(Path.expanduser)]  # no shell expands what is in .env
 
 
 class Settings(BaseSettings):
@@ -38,10 +39,10 @@ class Settings(BaseSettings):
     citations: bool = True
     offline: bool = False
 
-    docs_path: Path = HELP_CENTER
+    docs_path: Folder = HELP_CENTER
     docs_base_url: Text | None = None
     docs_include: Text = ""
-    data_dir: Path = Path(".data")
+    data_dir: Folder = Path(".data")
     search_by_meaning: bool = True
     search_results: int = Field(default=3, ge=1, le=20)
 
