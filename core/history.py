@@ -1,7 +1,7 @@
 """Transcripts of a conversation: whole pairs of question and answer, text only.
 
-It must not write: a turn is appended in the one call that makes its run answered (core/inbox.py).
-Secrets are redacted by the caller.
+It must not know Redis: a turn is appended in the one call that makes its run answered, and read
+with the message that is taken (core/inbox.py). Secrets are redacted by the caller.
 """
 
 import json
@@ -9,9 +9,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
-
-from core.store import Store
-from core.types import Conversation
 
 MAX_TURNS = 100
 """As many turns of a conversation are kept; the token limit of a prompt is far below."""
@@ -75,18 +72,3 @@ def turn_from_json(raw: str | bytes) -> Turn:
 def turn_from_data(data: Mapping[str, Any]) -> Turn:
     """A turn from its decoded JSON; what this version does not know is left out."""
     return Turn(**{name: data[name] for name in _FIELDS})
-
-
-class History:
-    """Reads transcripts."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def read(self, conversation: Conversation, max_tokens: int) -> list[Turn]:
-        """The conversation's newest turns within `max_tokens`, oldest first. Raises StoreError.
-
-        `conversation` may be named by an alias.
-        """
-        items = await self._store.run("history", conversation.tag, conversation.key)
-        return trim([turn_from_json(item) for item in items], max_tokens)

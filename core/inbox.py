@@ -101,16 +101,6 @@ class Inbox:
             "mute", conversation.tag, conversation.key, int(is_muted), self._history_ttl_s
         )
 
-    async def add_alias(self, conversation: Conversation, ids: Sequence[str]) -> None:
-        """Messages in thread `ids` of this channel, or replies to them, belong to it."""
-        await self._store.run(
-            "alias",
-            conversation.tag,
-            conversation.key,
-            self._history_ttl_s,
-            *_aliases(conversation, ids),
-        )
-
     async def note_context(self, conversation: Conversation, label: str, text: str) -> None:
         """Keeps what another bot said: the 10 newest, 500 characters each; in `Taken.notes`."""
         await self._store.run(

@@ -154,7 +154,7 @@ def alias(conversation: Conversation) -> str:
     """String: the key of the conversation that this id belongs to.
 
     `conversation.thread` is the id of a message that the bot posted, or of a thread made from one.
-    TTL: HISTORY_TTL_DAYS. Writers: save_ref, answered, add_alias.
+    TTL: HISTORY_TTL_DAYS. Writers: save_ref, answered, delivered.
     """
     return _key(conversation.tag, "alias", conversation.key)
 

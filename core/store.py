@@ -52,7 +52,6 @@ class Store:
     def __init__(self, client: Any, *, is_cluster: bool, embedded: "Embedded | None") -> None:
         self.client = client
         self.is_cluster = is_cluster
-        self.is_embedded = embedded is not None
         self.faults = 0
         self._embedded = embedded
         self._relaunch = asyncio.Lock()

@@ -12,7 +12,9 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+from core import keys
 from core.embedded import find_binary
+from core.history import Turn, trim, turn_from_json
 from core.store import Store
 from core.types import Author, Conversation, Message, Session
 
@@ -116,6 +118,8 @@ async def texts(store: Store) -> dict[str, str]:
     found: dict[str, str] = {}
     async for key in store.client.scan_iter(count=1000):
         kind = (await store.client.type(key)).decode()
+        if kind == "none":  # a bot that runs beside us has deleted it meanwhile
+            continue
         readers: dict[str, Callable[[], Any]] = {
             "string": lambda key=key: store.client.get(key),
             "hash": lambda key=key: store.client.hgetall(key),
@@ -154,3 +158,18 @@ def a_message(
         reply_to=reply_to,
         needs_engaged=needs_engaged,
     )
+
+
+class History:
+    """Reads transcripts as they are kept, for a look beside the inbox."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def read(self, conversation: Conversation, max_tokens: int) -> list[Turn]:
+        """The newest turns within `max_tokens`; `conversation` may be named by an alias."""
+        client = self._store.client
+        known = await client.get(keys.alias(conversation))
+        name = known.decode() if known else conversation.key
+        items = await client.lrange(f"{keys.root(conversation.tag)}:hist:{name}", 0, -1)
+        return trim([turn_from_json(item) for item in items], max_tokens)

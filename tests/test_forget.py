@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from core.backlog import Backlog
 from core.errors import MemoryRejected
 from core.forget import ForgetReport, forget, preview
-from core.history import History
 from core.inbox import Inbox
 from core.memory import Memory
 from core.store import Store
 from core.types import Conversation, Session
 from core.work import MAX_TRIES, Taken
 from tests.support_inbox import an_inbox, answer, finish, take, take_none, take_one
-from tests.support_redis import Server, a_message, a_session, dump, serve, texts
+from tests.support_redis import History, Server, a_message, a_session, dump, serve, texts
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from core.history import (
     MAX_TURNS,
-    History,
     Turn,
     estimate_tokens,
     trim,
@@ -19,7 +18,7 @@ from core.history import (
 )
 from core.store import Store
 from tests.support_inbox import an_inbox, answer, finish, take_one
-from tests.support_redis import a_message
+from tests.support_redis import History, a_message
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 

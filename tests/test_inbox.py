@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from core.history import History
 from core.inbox import MAX_NOTES, Inbox
 from core.memory import Memory
 from core.store import Store
 from core.types import ContextText, Conversation
 from core.wire import message_from_json, message_to_json
 from tests.support_inbox import an_inbox, answer, finish, take, take_none, take_one
-from tests.support_redis import a_message, a_session, dump
+from tests.support_redis import History, a_message, a_session, dump
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 

@@ -8,13 +8,12 @@ import pytest
 
 from core.backlog import Backlog
 from core.forget import ForgetReport, forget
-from core.history import History
 from core.memory import Memory
 from core.store import Store
 from core.types import FactChange
 from core.work import MAX_TRIES
 from tests.support_inbox import PLACES, an_inbox, answer, finish, take, take_one
-from tests.support_redis import Server, a_message, a_session
+from tests.support_redis import History, Server, a_message, a_session
 from tests.support_redis_proxy import Proxy, losing
 
 pytest_plugins = ("tests.support_redis_fixtures",)

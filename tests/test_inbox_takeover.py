@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from core.backlog import Backlog
-from core.history import History
 from core.inbox import Inbox
 from core.store import Store
 from core.work import MAX_TRIES, LeaseLost, Taken
 from tests.support import wait_until
 from tests.support_inbox import PLACES, a_turn, an_inbox, answer, finish, take, take_none, take_one
-from tests.support_redis import Server, a_message, dump
+from tests.support_redis import History, Server, a_message, dump
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 

@@ -48,7 +48,6 @@ def _process(folder: Path) -> "subprocess.Popen[bytes]":
 
 async def test_data_outlives_a_clean_exit(folder: Path) -> None:
     store = await Store.open(None, folder)
-    assert store.is_embedded
     await store.client.set("kept", "yes")
     await store.close()
     assert Embedded(folder).pid() is None

@@ -1,3 +1,0 @@
--- conversation, history ttl, alias, … → 1
-add_aliases(real(ARGV[1]), 3, ARGV[2])
-return 1
