@@ -13,6 +13,7 @@ from core.answering import Answering
 from core.backlog import Backlog
 from core.chat import Chat
 from core.config import Settings
+from core.ending import end
 from core.errors import StoreError
 from core.inbox import Inbox
 from core.memory import Memory
@@ -100,7 +101,7 @@ class App:
         """
         if self._watching is None:
             self._watching = asyncio.create_task(self.library.watch())
-            self._closing.push_async_callback(_end, self._watching)
+            self._closing.push_async_callback(end, self._watching)
         self._served.clear()
         for adapter in adapters:
             for workspace in adapter.workspaces:
@@ -160,8 +161,3 @@ def make_tools(library: Library, memory: Memory, results: int) -> dict[str, Tool
     """The registry: a new tool is one file in core/tools and one entry here."""
     tools = [make_search_docs(library, results), make_read_doc(library), make_remember(memory)]
     return {tool.name: tool for tool in tools}
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

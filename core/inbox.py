@@ -126,14 +126,23 @@ class Inbox:
     # For workers. Every one on a Taken raises LeaseLost but `owns`, and all raise StoreError. ----
 
     async def take(
-        self, workplaces: Sequence[Workplace], count: int, block_ms: int = MAX_BLOCK_MS
+        self,
+        workplaces: Sequence[Workplace],
+        count: int,
+        block_ms: int = MAX_BLOCK_MS,
+        held: Sequence[Taken] = (),
     ) -> list[Taken]:
         """At most `count` messages to answer, one a conversation; empty after `block_ms` or less.
+
+        Never one of `held`, those that this process is at, though their leases may have run out.
 
         Takes over from dead workers and brings back due retries too. After a StoreError call again
         after a pause. Safe to cancel: what was read and lost comes back when its lease ends.
         """
-        heads = await self._ready.take(workplaces, count, block_ms)
+        leases: dict[str, list[str]] = defaultdict(list)
+        for taken in held:
+            leases[taken.conversation.tag].append(taken.lease)
+        heads = await self._ready.take(workplaces, count, block_ms, leases)
         return [taken for head in heads if (taken := taken_from_reply(head))]
 
     async def heartbeat(self, held: Sequence[Taken]) -> Beat:

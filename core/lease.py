@@ -20,11 +20,6 @@ class Held:
         if taken.is_cancelled:
             self.clock.cancel()
 
-    def adopt(self, taken: Taken) -> None:
-        """This process took its own message again after its lease had run out: it goes on."""
-        self.taken = taken
-        self.renew(time.monotonic())
-
     def renew(self, sent_at: float) -> None:
         """The lease was renewed by a request sent at `sent_at` (monotonic seconds)."""
         self._renewed_at = sent_at

@@ -7,7 +7,7 @@ import asyncio
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -25,6 +25,10 @@ _SWEEP_ALL_S = 300.0
 """Death is noticed through the workers' signs of life; this is for what nobody could notice."""
 
 _SWEEP_AT_ONCE = 16
+
+_HOLD_BACK_MIN_S = 1.5
+"""While the server is away nobody can renew a lease, so when it is back those who live come first:
+longer than the longest pause between two tries of a heartbeat."""
 
 
 def new_run_id() -> str:
@@ -56,6 +60,9 @@ class Ready:
         self._next_tick = 0.0
         self._next_sweep = 0.0
         self._suspect_until = 0.0
+        self._faults_seen = 0
+        self._hold_back_s = max(0.3 * lease_s, _HOLD_BACK_MIN_S)
+        self._hold_back_until = 0.0
         self._due: list[float] = []
 
     @property
@@ -63,14 +70,20 @@ class Ready:
         """The partitions that are read."""
         return list(self._streams.values())
 
-    async def take(self, workplaces: Sequence[Workplace], count: int, block_ms: int) -> list[Any]:
-        """At most `count` heads; empty after `block_ms`."""
+    async def take(
+        self,
+        workplaces: Sequence[Workplace],
+        count: int,
+        block_ms: int,
+        held: Mapping[str, Sequence[str]],
+    ) -> list[Any]:
+        """At most `count` heads; empty after `block_ms`. `held` are the leases held, by tag."""
         faults = self._store.faults
         try:
             await self._enter(tuple(workplaces))
             self._last_take = time.monotonic()
             await self.tick()
-            if heads := await self._sweep_if_due(count):
+            if heads := await self._sweep_if_due(count, held):
                 return heads
             entries = await self._read(count, min(block_ms, MAX_BLOCK_MS, self._pause_ms()))
             await self._put_back(entries[count:])
@@ -216,7 +229,7 @@ class Ready:
             until = min(until, now + self._tick_s)
         return max(1, int((until - now) * 1000))
 
-    async def _sweep_if_due(self, count: int) -> list[Any]:
+    async def _sweep_if_due(self, count: int, held: Mapping[str, Sequence[str]]) -> list[Any]:
         now = time.monotonic()
         is_due = any(due <= now for due in self._due)
         if not (is_due or now < self._suspect_until or now >= self._next_sweep):
@@ -224,19 +237,37 @@ class Ready:
         self._due = [due for due in self._due if due > now]
         self._next_sweep = now + _SWEEP_ALL_S
         found: list[Any] = []
+        holds_back = self._holds_back(now)
         for tag in self.tags:
             room = min(count - len(found), _SWEEP_AT_ONCE)
             if not room:
                 self.expect(0)  # the rest is looked at by the next call
                 break
             pairs = [part for _ in range(room) for part in self._lease()]
+            leases = held.get(tag, ())
             wait_ms, heads = await self._store.run(
-                "sweep", tag, self._consumer, self.claim_ms, *self._ttls, *pairs
+                "sweep",
+                tag,
+                self._consumer,
+                self.claim_ms,
+                *self._ttls,
+                int(holds_back),
+                len(leases),
+                *leases,
+                *pairs,
             )
             found += heads
             if wait_ms >= 0:
                 self.expect(wait_ms / 1000)
         return found
+
+    def _holds_back(self, now: float) -> bool:
+        """Whether only what this process lost may be swept: the server was away just now."""
+        if self._store.faults != self._faults_seen:
+            self._faults_seen = self._store.faults
+            self._hold_back_until = now + self._hold_back_s
+            self._due.append(self._hold_back_until)
+        return now < self._hold_back_until
 
     def _lease(self) -> tuple[str, str]:
         """A lease's token, which begins with its holder, and an id for the run if it has none."""

@@ -8,9 +8,9 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from core.answering import Answering
+from core.ending import end
 from core.errors import StoreError
 from core.inbox import Inbox, Workplace
 from core.lease import Held
@@ -58,7 +58,7 @@ class Worker:
             for adapter in adapters
             for workspace in adapter.workspaces
         ]
-        taking = asyncio.create_task(self._take_forever(workplaces))
+        taking = asyncio.create_task(self._take_until(stop, workplaces))
         beating = asyncio.create_task(self._beat_forever())
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -67,19 +67,20 @@ class Worker:
                 if task.done():
                     task.result()
         finally:
-            await _end(taking, stopping)
+            await end(taking, stopping)
             await self._drain()
-            await _end(beating)
+            await end(beating)
 
-    async def _take_forever(self, workplaces: Sequence[Workplace]) -> None:
+    async def _take_until(self, stop: asyncio.Event, workplaces: Sequence[Workplace]) -> None:
         pause_s = PAUSE_MIN_S
-        while True:
+        while not stop.is_set():
             free = self._concurrent_runs - len(self._tasks)
             if free <= 0:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
                 continue
             try:
-                for taken in await self._inbox.take(workplaces, free):
+                held = [each.taken for each in self._held.values()]
+                for taken in await self._inbox.take(workplaces, free, held=held):
                     self._begin(taken)
                 pause_s = PAUSE_MIN_S
             except StoreError as err:
@@ -88,11 +89,6 @@ class Worker:
                 pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
     def _begin(self, taken: Taken) -> None:
-        held = self._held.get(taken.conversation)
-        if held is not None and held.taken.message.id == taken.message.id:
-            # our lease had run out, and it was us who took over: the run under way goes on
-            held.adopt(taken)
-            return
         task = asyncio.create_task(self._converse(taken))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -136,18 +132,10 @@ class Worker:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._grace_s)
         left = list(self._tasks)
-        await _end(*left)
+        await end(*left)
         if left:
             log.warning("handing over %d unfinished runs", len(left))
         try:
             await self._inbox.leave()
         except StoreError as err:
             log.warning("not handed over, the leases will run out: %s", err)
-
-
-async def _end(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(outcome, Exception):
-            log.error("a task ended badly", exc_info=outcome)

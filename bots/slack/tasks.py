@@ -8,6 +8,8 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from core.ending import end
+
 log = logging.getLogger(__name__)
 
 TASK_TIMEOUT_S = 60.0
@@ -29,9 +31,7 @@ class Tasks:
         """Wait for what is under way, then cancel what is left."""
         if self._running:
             await asyncio.wait(self._running, timeout=grace_s)
-        for task in list(self._running):
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await end(*self._running)
 
     async def _run(self, work: Coroutine[Any, Any, Any], what: str) -> None:
         try:

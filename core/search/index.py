@@ -207,7 +207,8 @@ class DocIndex:
     async def _keep_embedded(self) -> None:
         """Embed what is missing, now and after every change, until the index is closed."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), EMBED_DELAY_S)
+            async with asyncio.timeout(EMBED_DELAY_S):
+                await self._closing.wait()
         while self._meanings and not self._closing.is_set():
             self._changed.clear()
             snapshot = await asyncio.to_thread(self._snapshot)
@@ -215,7 +216,8 @@ class DocIndex:
             # Not done: another process is at it, or the model is down; either may change.
             wait_s = None if is_done else _EMBED_AGAIN_S
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
 
     def _parts(self) -> tuple[Folder, Store]:
         if self._folder is None or self._store is None:

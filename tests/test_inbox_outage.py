@@ -1,0 +1,95 @@
+"""Redis was away for longer than a lease: those who live keep what they hold, the dead do not."""
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from core.errors import StoreError
+from core.inbox import Inbox
+from core.store import Store
+from tests.support import wait_until
+from tests.support_inbox import PLACES, an_inbox, finish, take, take_none, take_one
+from tests.support_redis import Server, a_message, serve
+
+LEASE_S = 0.5
+
+
+@pytest.fixture
+def server() -> Generator[Server]:
+    with serve("--appendonly", "yes", "--appendfsync", "always") as made:
+        yield made
+
+
+@pytest.fixture
+async def workers(server: Server, tmp_path: Path) -> AsyncGenerator[tuple[Inbox, Inbox]]:
+    """Two, each with a connection of its own as two processes have."""
+    async with AsyncExitStack() as stack:
+        made: list[Inbox] = []
+        for name in ("one", "two"):
+            store = await Store.open(server.url, tmp_path)
+            stack.push_async_callback(store.close)
+            made.append(an_inbox(store, name, lease_s=LEASE_S))
+        yield made[0], made[1]
+
+
+async def away(server: Server, *inboxes: Inbox) -> None:
+    """Stops the server, lets the workers see that it is gone and every lease run out."""
+    server.stop()
+    for inbox in inboxes:
+        with pytest.raises(StoreError):
+            await inbox.take(PLACES, 1, 1)
+    server.restart()
+
+    async def is_back() -> bool:
+        return server.ask("PING") == "+PONG"
+
+    await wait_until(is_back)
+
+
+async def test_what_this_process_is_at_is_not_taken_again(
+    server: Server, workers: tuple[Inbox, Inbox]
+) -> None:
+    one, _ = workers
+    await one.accept(a_message())
+    held = await take_one(one)
+    await away(server, one)
+    assert await one.take(PLACES, 1, 1, held=[held]) == []
+    assert await finish(one, held) is None
+
+
+async def test_what_a_process_lost_sight_of_it_takes_again(
+    server: Server, workers: tuple[Inbox, Inbox]
+) -> None:
+    one, _ = workers
+    await one.accept(a_message())
+    held = await take_one(one)
+    await away(server, one)
+    assert (await take_one(one)).message.id == held.message.id
+
+
+async def test_others_wait_until_the_living_have_renewed(
+    server: Server, workers: tuple[Inbox, Inbox]
+) -> None:
+    one, two = workers
+    await one.accept(a_message())
+    held = await take_one(one)
+    await take_none(two, 0.01)
+    await away(server, one, two)
+    assert await two.take(PLACES, 1, 1) == []
+    assert not (await one.heartbeat([held])).lost
+    assert await finish(one, held) is None
+    await take_none(two, 3.0)
+
+
+async def test_what_died_meanwhile_is_taken_over_all_the_same(
+    server: Server, workers: tuple[Inbox, Inbox]
+) -> None:
+    one, two = workers
+    await one.accept(a_message())
+    held = await take_one(one)
+    await take_none(two, 0.01)
+    await away(server, two)
+    (taken,) = await take(two, wait_s=10.0)
+    assert taken.message.id == held.message.id
