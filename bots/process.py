@@ -5,14 +5,24 @@ It must not know any platform; what is special to one comes in as a `Link`.
 
 import asyncio
 import logging
+import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+import threading
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Sequence,
+)
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from core.errors import BotError, ConfigError
+from bots.health import health, health_page
+from core.ending import end
+from core.errors import ConfigError
 
 if TYPE_CHECKING:
     from core.app import App
@@ -20,12 +30,14 @@ if TYPE_CHECKING:
     from core.protocols import Adapter
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 EXIT_OK, EXIT_FAILED, EXIT_CONFIG = 0, 1, 2
 WATCH_EVERY_S = 10.0
 RECONNECT_TIMEOUT_S = 60.0
 CLOSE_TIMEOUT_S = 10.0
-HEALTH_TIMEOUT_S = 5.0
+LAST_RESORT_S = 60.0
+"""What an end may take beyond GRACE_S; a process that hangs while it ends helps nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,28 +134,38 @@ async def _check_and_serve(
     # Imported late: a wrong token is told at once, without loading search and the model.
     from core.app import App
 
-    with stop_on_signals() as stop:
-        app = await App.open(settings)
-        try:
+    with last_resort(settings.grace_s + LAST_RESORT_S) as insist, stop_on_signals(insist) as stop:
+        async with AsyncExitStack() as closing:
+            app = await _unless(stop, App.open(settings))
+            if app is None:
+                return EXIT_OK
+            closing.push_async_callback(_bounded, app.close, "closing")
             link = await connect(app)
-            try:
-                async with health_page(settings.health_port, lambda: health(app, link)):
-                    await link.open()
+            closing.push_async_callback(_bounded, link.close, "closing the connection")
+            async with health_page(settings.health_port, lambda: health(app, link)):
+                await _unless(stop, link.open())
+                if not stop.is_set():
                     await _serve(app, link, stop)
-            finally:
-                await _bounded(link.close(), "closing the connection")
-        finally:
-            await app.close()
     return EXIT_OK
 
 
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What `work` gives; None when it was told to stop before that."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        await end(working, stopping)
+
+
 async def _serve(app: "App", link: Link, stop: asyncio.Event) -> None:
-    async with asyncio.TaskGroup() as group:
-        watching = group.create_task(watch(link))
-        pausing = group.create_task(_pause_at(stop, link, watching))
+    watching = asyncio.create_task(watch(link, stop))
+    pausing = asyncio.create_task(_pause_at(stop, link, watching))
+    try:
         await app.serve([link.adapter], stop)
-        watching.cancel()
-        pausing.cancel()
+    finally:
+        await end(watching, pausing)
 
 
 async def _pause_at(stop: asyncio.Event, link: Link, watching: asyncio.Task[None]) -> None:
@@ -151,20 +173,44 @@ async def _pause_at(stop: asyncio.Event, link: Link, watching: asyncio.Task[None
     # Or it would take the pause for a dead connection.
     watching.cancel()
     # Events that come from now on belong to another process, or to the next start.
-    await _bounded(link.pause(), "pausing the connection")
+    await _bounded(link.pause, "pausing the connection")
 
 
-async def _bounded(work: Awaitable[None], what: str) -> None:
+async def _bounded(work: Callable[[], Awaitable[None]], what: str) -> None:
     try:
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
-            await work
+            await work()
     except TimeoutError:
         log.warning("%s took longer than %.0f s", what, CLOSE_TIMEOUT_S)
 
 
 @contextmanager
-def stop_on_signals() -> Generator[asyncio.Event]:
-    """An event that SIGTERM and SIGINT set; a second signal ends the process as usual."""
+def last_resort(after_s: float) -> Generator[Callable[[], None]]:
+    """Gives what starts a countdown of `after_s`, at whose end the process ends as it stands.
+
+    Nothing is lost by that: what was under way is taken over from its checkpoint.
+    """
+
+    def give_up() -> None:
+        log.error("still not ended after %.0f s; ending as it stands", after_s)
+        logging.shutdown()
+        os._exit(EXIT_FAILED)
+
+    # A thread, since it may be the event loop that hangs.
+    timer = threading.Timer(after_s, give_up)
+    timer.daemon = True
+    try:
+        yield timer.start
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def stop_on_signals(on_stop: Callable[[], None]) -> Generator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set; a second signal ends the process as usual.
+
+    `on_stop` is called once, when the event is set.
+    """
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
@@ -177,6 +223,7 @@ def stop_on_signals() -> Generator[asyncio.Event]:
     def stop_once() -> None:
         stop.set()
         remove()
+        on_stop()
 
     for number in numbers:
         # Windows has no loop handlers; Ctrl-C raises KeyboardInterrupt there.
@@ -188,9 +235,9 @@ def stop_on_signals() -> Generator[asyncio.Event]:
         remove()
 
 
-async def watch(link: Link, every_s: float = WATCH_EVERY_S) -> None:
-    """Reconnect `link` whenever it is found dead, for ever."""
-    while True:
+async def watch(link: Link, stop: asyncio.Event, every_s: float = WATCH_EVERY_S) -> None:
+    """Reconnect `link` whenever it is found dead, until `stop`."""
+    while not stop.is_set():
         await asyncio.sleep(every_s)
         try:
             async with asyncio.timeout(RECONNECT_TIMEOUT_S):
@@ -201,56 +248,3 @@ async def watch(link: Link, every_s: float = WATCH_EVERY_S) -> None:
         except Exception:
             # The next round tries again; a watchdog that dies of a fault guards nothing.
             log.exception("reconnecting failed")
-
-
-async def health(app: "App", link: Link) -> Mapping[str, Any]:
-    """What `/healthz` says: `ok`, Redis, the connection, and what waits in the inbox."""
-    try:
-        async with asyncio.timeout(HEALTH_TIMEOUT_S):
-            core = dict(await app.health())
-            stocks = [
-                await app.backlog(link.adapter.platform, workspace).stats()
-                for workspace in link.adapter.workspaces
-            ]
-            is_alive = await link.is_alive()
-    except (BotError, TimeoutError):
-        return {"ok": False, "redis": False}
-    return {
-        **core,
-        "ok": is_alive and bool(core.get("redis")),
-        link.adapter.platform: is_alive,
-        "waiting": sum(stock.depth for stock in stocks),
-        "oldest_age_s": max((round(stock.oldest_age_s, 1) for stock in stocks), default=0.0),
-        "dead_letters": sum(stock.dead for stock in stocks),
-    }
-
-
-@asynccontextmanager
-async def health_page(
-    port: int | None, probe: Callable[[], Awaitable[Mapping[str, Any]]]
-) -> AsyncGenerator[int | None]:
-    """Serves `/healthz` on `port` (0: any free one) while inside; None serves nothing.
-
-    200 when `ok` is true, else 503. Yields the port.
-    """
-    if port is None:
-        yield None
-        return
-    from aiohttp import web
-
-    async def answer(_: web.Request) -> web.Response:
-        report = await probe()
-        return web.json_response(dict(report), status=200 if report.get("ok") else 503)
-
-    server = web.Application()
-    server.router.add_get("/healthz", answer)
-    runner = web.AppRunner(server, access_log=None)
-    await runner.setup()
-    try:
-        # All interfaces: what asks is an orchestrator outside the container.
-        await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104
-        yield int(runner.addresses[0][1])
-    except OSError as err:
-        raise ConfigError(f"HEALTH_PORT {port} cannot be opened: {err.strerror}.") from err
-    finally:
-        await runner.cleanup()

@@ -16,7 +16,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bots.process import health_page, watch
+from bots.health import health_page
+from bots.process import watch
 from bots.slack import app as slack_app
 from bots.slack.app import SlackLink, connect
 from bots.slack.settings import SlackSettings
@@ -146,7 +147,7 @@ async def test_watchdog_reconnects_where_the_client_gave_up(slack: SlackServer):
         for server_side in list(slack.sockets):
             await server_side.close()
         await wait_until(lambda: not slack.sockets)
-        watching = asyncio.create_task(watch(link, every_s=0.05))
+        watching = asyncio.create_task(watch(link, asyncio.Event(), every_s=0.05))
         try:
             await wait_until(lambda: slack.connections >= 2)
             await slack.mention("C1", "U1", "are you there?")
