@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from core import prices
 from core.errors import ModelError
-from core.model_errors import model_error, stop_hopeless_retries
-from core.protocols import (
-    Block,
-    ChatMessage,
-    Citation,
-    ModelBlockEnd,
-    ModelEvent,
-    ModelReply,
-    ModelText,
-)
+from core.incoming import Incoming, Unreadable
+from core.model_errors import model_error, stop_hopeless_retries, stream_error
+from core.protocols import Block, ChatMessage, ModelEvent
 from core.types import StopReason, Usage
 
 if TYPE_CHECKING:
@@ -117,39 +110,40 @@ class AnthropicModel:
         import anthropic
         import httpx2
 
-        has_begun = False
-        final: anthropic.types.Message | None = None
+        incoming, has_begun = Incoming(), False
         try:
-            async with client.messages.stream(
-                **self._request(system, messages, tools, max_tokens)
-            ) as stream:
+            stream = await client.messages.create(
+                **self._request(system, messages, tools, max_tokens), stream=True
+            )
+            async with stream:
                 has_begun = True
-                async for event in stream:
-                    if event.type == "text":
-                        yield ModelText(event.text)
-                    elif event.type == "content_block_stop" and event.content_block.type == "text":
-                        yield ModelBlockEnd(_citations(event.content_block.citations))
-                    elif event.type == "message_stop":
-                        final = event.message
+                async for sent in stream.raw_events(stream.response):
+                    if not sent.data:
+                        continue
+                    event = sent.json()
+                    if sent.event == "error":
+                        raise stream_error(event)
+                    if (heard := incoming.take(event)) is not None:
+                        yield heard
+            if not incoming.is_whole:
+                raise ModelError("the reply ended unfinished", StopReason.ERROR, retryable=True)
+            reply = incoming.reply()
         except anthropic.APIError as err:
-            raise model_error(err, has_begun=has_begun) from err
+            raise model_error(err) from err
         except httpx2.TransportError as err:
             # The SDK wraps what fails before the reply begins; after that this escapes as it is.
             raise ModelError(
                 f"the reply was cut off: {type(err).__name__}", StopReason.ERROR, retryable=True
             ) from err
-        except ValueError as err:
+        except (Unreadable, ValueError) as err:
             if not has_begun:
                 raise
             raise ModelError(
                 "the reply could not be read", StopReason.ERROR, retryable=True
             ) from err
-        if final is None or final.stop_reason is None:
-            # The SDK reports nothing here and offers the partial content as if it were complete.
-            raise ModelError("the reply ended unfinished", StopReason.ERROR, retryable=True)
-        if final.stop_details is not None:
-            _log.info("the model refused: category %s", final.stop_details.category)
-        yield ModelReply(_blocks(final.content), final.stop_reason, _usage(final.usage))
+        if incoming.refusal is not None:
+            _log.info("the model refused: category %s", incoming.refusal)
+        yield reply
 
     async def _connect(self) -> anthropic.AsyncAnthropic:
         async with self._opening:
@@ -210,52 +204,3 @@ def _marked(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
             content = [*blocks[:-1], {**last, "cache_control": _MARK}]
             marked[index] = {**marked[index], "content": content}
     return marked
-
-
-def _citations(
-    citations: Sequence[anthropic.types.TextCitation] | None,
-) -> tuple[Citation, ...]:
-    found = (
-        Citation(citation.source, citation.title or "", citation.cited_text)
-        for citation in citations or ()
-        if citation.type == "search_result_location"
-    )
-    return tuple(dict.fromkeys(found))
-
-
-def _blocks(content: Sequence[Any]) -> list[Block]:
-    """Canonical blocks; kinds that we never asked for are left out.
-
-    The choice is by `type` alone: the SDK gives an unknown kind the class TextBlock.
-    """
-    blocks: list[Block] = []
-    for block in content:
-        match block.type:
-            case "text":
-                blocks.append({"type": "text", "text": block.text})
-            case "tool_use":
-                blocks.append(
-                    {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
-                )
-            case "thinking":
-                blocks.append(
-                    {
-                        "type": "thinking",
-                        "thinking": block.thinking,
-                        "signature": block.signature,
-                    }
-                )
-            case "redacted_thinking":
-                blocks.append({"type": "redacted_thinking", "data": block.data})
-            case other:
-                _log.warning("left out a content block of the unknown kind %r", other)
-    return blocks
-
-
-def _usage(usage: anthropic.types.Usage) -> Usage:
-    return Usage(
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cache_read=usage.cache_read_input_tokens or 0,
-        cache_write=usage.cache_creation_input_tokens or 0,
-    )

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import email.utils
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import ModelError
 from core.types import StopReason
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import anthropic
     import httpx2
 
@@ -53,24 +55,40 @@ def _retry_after_s(headers: httpx2.Headers) -> float:
     return 0.0
 
 
-def model_error(err: anthropic.APIError, *, has_begun: bool) -> ModelError:
-    """What a failure of the provider amounts to."""
+def model_error(err: anthropic.APIError) -> ModelError:
+    """What a failure of the provider before its reply began amounts to."""
     import anthropic
 
     if not isinstance(err, anthropic.APIStatusError):
         return ModelError(f"no reply: {type(err).__name__}", StopReason.ERROR)
-    reason = _reason(err)
-    text = f"{err.type or 'HTTP error'} (HTTP {err.status_code}, request {err.request_id})"
-    if reason is StopReason.ERROR and err.api_message:
-        text = f"{text}: {err.api_message}"
-    # A mid-stream error carries the status of the response that had begun, 200; its type tells.
-    return ModelError(text, reason, retryable=has_begun and err.type in _TRANSIENT)
+    kind, message = cast("str | None", err.type), err.api_message or ""
+    reason = _reason(kind, err.status_code, message, err.error_code or "")
+    text = f"{kind or 'HTTP error'} (HTTP {err.status_code}, request {err.request_id})"
+    return ModelError(_with_message(text, reason, message), reason)
 
 
-def _reason(err: anthropic.APIStatusError) -> StopReason:
-    words = (err.api_message or "").lower()
-    kind, status = cast("str | None", err.type), err.status_code
-    if kind == "billing_error" or status == 402 or "spend_limit" in (err.error_code or ""):
+def stream_error(event: Any) -> ModelError:
+    """What an `error` event in the middle of a reply amounts to; `event` is its parsed data."""
+    whole = _table(event)
+    told = _table(whole.get("error"))
+    kind, message = told.get("type"), str(told.get("message") or "")
+    reason = _reason(kind, 200, message, str(_table(told.get("details")).get("error_code")))
+    text = f"{kind or 'an error'} in mid-reply (request {whole.get('request_id')})"
+    return ModelError(_with_message(text, reason, message), reason, retryable=kind in _TRANSIENT)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _with_message(text: str, reason: StopReason, message: str) -> str:
+    return f"{text}: {message}" if reason is StopReason.ERROR and message else text
+
+
+def _reason(kind: str | None, status: int, message: str, code: str) -> StopReason:
+    """`kind` and `code` are the provider's `type` and `error_code`; `status` is HTTP's."""
+    words = message.lower()
+    if kind == "billing_error" or status == 402 or "spend_limit" in code:
         return StopReason.SPEND_LIMIT
     if status in (400, 429) and any(part in words for part in _SPEND_WORDS):
         return StopReason.SPEND_LIMIT
