@@ -192,6 +192,26 @@ async def test_home_tab_lists_all_sessions_and_forgets_from_there(world: World):
     await world.slack.click("U5", "", every, view=view)
     await wait_until(lambda: not elements(world.slack.views[-1]["view"], "fact_delete"), 20)
     assert "Nothing so far." in str(world.slack.views[-1]["view"])
+    result = "Forgotten in this whole workspace: 1 fact, 2 questions with their answers"
+    assert result in str(world.slack.views[-1]["view"])
+
+
+async def test_home_tab_does_not_keep_quiet_when_redis_hangs(world: World):
+    channel = world.channel()
+    await _remember(world, channel, "U6", "tea", "I like mint tea")
+    await world.slack.event({"type": "app_home_opened", "user": "U6", "tab": "home"})
+    await wait_until(lambda: "mint tea" in str(world.slack.views[-1:]), 20)
+    shown = world.slack.views[-1]["view"]
+    world.redis.process.send_signal(signal.SIGSTOP)
+    try:
+        every = elements(shown, "forget_everywhere")[0]
+        await world.slack.click("U6", "", every, view={"type": "home"})
+        await wait_until(lambda: "could not forget everything" in str(world.slack.views[-1]), 40)
+    finally:
+        world.redis.process.send_signal(signal.SIGCONT)
+    delete = elements(shown, "fact_delete")[0]
+    await world.slack.click("U6", "", delete, view={"type": "home"})
+    await wait_until(lambda: "Nothing so far." in str(world.slack.views[-1]), 20)
 
 
 async def test_full_trace_opens_for_the_asker_alone(world: World):

@@ -25,6 +25,7 @@ from bots.slack.memory import (
     forgotten_text,
     home_view,
     memory_blocks,
+    unread_home,
 )
 from bots.slack.trace import trace_view
 from core.errors import StoreError
@@ -71,11 +72,13 @@ class Desk:
         """The preview, for the session's user alone, in a thread."""
         await self._show(session, thread, self._forget(session))
 
-    async def publish_home(self, user: str) -> None:
-        """The Home tab of `user`, as memory is now."""
-        sessions = await self._chat.sessions(PLATFORM, self._identity.team, user)
-        facts = await asyncio.gather(*(self._values(session) for session in sessions))
-        view = home_view(list(zip(sessions, facts, strict=True)))
+    async def publish_home(self, user: str, notice: str = "") -> None:
+        """The Home tab of `user`, as memory is now, with `notice` on top."""
+        try:
+            view = await self._home(user, notice)
+        except StoreError as err:
+            log.warning("the Home tab cannot be filled: %s", err)
+            view = unread_home(notice or FAILED)
         await self._api.call("views.publish", user_id=user, view=view)
 
     # Pressed -----------------------------------------------------------------------------------
@@ -92,7 +95,10 @@ class Desk:
             await self._act(name, value, session, body)
         except StoreError as err:
             log.warning("a button could not do its work: %s", err)
-            await self._respond(body, FAILED, is_new=True)
+            if body.get("view"):
+                await self.publish_home(user, FAILED)
+            else:
+                await self._respond(body, FAILED, is_new=True)
 
     async def _act(self, name: str, value: str, session: Session, body: Payload) -> None:
         if name == TRACE:
@@ -115,8 +121,11 @@ class Desk:
         elif name in (FORGET_CHANNEL, FORGET_EVERYWHERE):
             scope: Scope = "channel" if name == FORGET_CHANNEL else "everywhere"
             counts = _counts(await self._chat.forget(session, scope))
-            await self._respond(body, forgotten_text(counts, scope))
-            await self._refresh_home(body, session.user)
+            text = forgotten_text(counts, scope)
+            if body.get("view"):
+                await self.publish_home(session.user, text)
+            else:
+                await self._respond(body, text)
         elif name == FORGET_CANCEL:
             await self._respond(body, "Nothing was forgotten.")
 
@@ -129,19 +138,23 @@ class Desk:
                 await self._chat.delete_fact(session, key, _digest(fact.value))
                 break
         if body.get("view"):
-            await self._refresh_home(body, presser.user)
+            await self.publish_home(presser.user)
         else:
             blocks = memory_blocks(session, await self._values(session))
             await self._respond(body, "What I remember", blocks)
-
-    async def _refresh_home(self, body: Payload, user: str) -> None:
-        if body.get("view"):
-            await self.publish_home(user)
 
     # Shown -------------------------------------------------------------------------------------
 
     async def _list(self, session: Session) -> list[Block]:
         return memory_blocks(session, await self._values(session))
+
+    async def _home(self, user: str, notice: str) -> Block:
+        sessions, kept = await asyncio.gather(
+            self._chat.sessions(PLATFORM, self._identity.team, user),
+            self._chat.forget_preview(self._session("", user), "everywhere"),
+        )
+        facts = await asyncio.gather(*(self._values(session) for session in sessions))
+        return home_view(list(zip(sessions, facts, strict=True)), _counts(kept), notice)
 
     async def _forget(self, session: Session) -> list[Block]:
         here, everywhere = await asyncio.gather(

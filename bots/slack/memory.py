@@ -58,21 +58,38 @@ def memory_blocks(session: Session, facts: Mapping[str, str]) -> list[Block]:
     return [section("What I remember about you here:"), *rows, context("Only you can see this.")]
 
 
-def home_view(known: Sequence[tuple[Session, Mapping[str, str]]]) -> Block:
-    """The App Home tab: all of a user's sessions with their facts, and the way to forget all."""
-    blocks: list[Block] = [{"type": "header", "text": plain("What I remember about you", 150)}]
+def home_view(
+    known: Sequence[tuple[Session, Mapping[str, str]]], everywhere: Counts, notice: str = ""
+) -> Block:
+    """The App Home tab: a user's sessions with their facts, what is kept, the way to forget all.
+
+    `notice` stands on top: the Home has no other place to say how a button's work went.
+    """
+    blocks: list[Block] = []
     for session, facts in known:
         if facts:
             blocks += [{"type": "divider"}, _where(session)]
             blocks += [_fact_row(session, key, value) for key, value in facts.items()]
-    if len(blocks) == 1:
+    if not blocks:
         blocks += [section("Nothing so far."), context(HOW)]
     elif len(blocks) > MAX_HOME_BLOCKS:
         blocks = [*blocks[: MAX_HOME_BLOCKS - 1], context("… and more; /memory lists a channel.")]
-    blocks.append(
-        {"type": "actions", "elements": [_forget_button("Forget everything", FORGET_EVERYWHERE)]}
-    )
-    return {"type": "home", "blocks": blocks}
+    blocks.append(context(f"In this whole workspace I keep {everywhere.words} of yours."))
+    return _home([section(notice), *blocks] if notice else blocks)
+
+
+def unread_home(notice: str) -> Block:
+    """The App Home tab while memory cannot be read: `notice` says so."""
+    return _home([section(notice)])
+
+
+def _home(blocks: Sequence[Block]) -> Block:
+    header: Block = {"type": "header", "text": plain("What I remember about you", 150)}
+    forget: Block = {
+        "type": "actions",
+        "elements": [_forget_button("Forget everything", FORGET_EVERYWHERE)],
+    }
+    return {"type": "home", "blocks": [header, *blocks, forget]}
 
 
 def forget_blocks(here: Counts, everywhere: Counts) -> list[Block]:
