@@ -174,6 +174,16 @@ async def test_question_that_only_waited_is_streamed_like_any_other(desk: Deskto
     assert len(desk.answers(message)) == 1
 
 
+async def test_question_that_only_waited_can_be_stopped_like_any_other(desk: Desktop):
+    message = desk.ask()
+    reply = desk.reply(message)
+    await reply.recover(None, desk.identity)
+    await reply.status("Thinking…")
+    assert desk.slack.sessions[CHANNEL, message.extra["thread"]] == "processing"
+    await reply.close(make_run("Put your name on top."))
+    assert desk.slack.sessions[CHANNEL, message.extra["thread"]] == "active"
+
+
 async def test_answer_to_an_earlier_question_of_the_thread_is_left_alone(desk: Desktop):
     first = desk.ask("First?")
     second = desk.ask("Second?", thread_ts=first.extra["ts"])

@@ -33,7 +33,9 @@ class Status:
         self._wanted = ""
         self._shown = ""
         self._shown_at = float("-inf")
+        # A session that a dead process left has to be ended, though it may not show a Stop button.
         self._has_session = False
+        self._is_processing = False
         self._refreshes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_ended = False
@@ -51,10 +53,10 @@ class Status:
         wait_s = self._shown_at + SHOW_EVERY_S - time.monotonic()
         if wait_s > 0:
             self._later(wait_s)
-        elif self._has_session or not self._api.has(_SESSION):
+        elif self._is_processing or not self._api.has(_SESSION):
             await self._send()
         else:
-            self._has_session = True
+            self._has_session = self._is_processing = True
             await asyncio.gather(self._send(), self._set_session("processing"))
 
     def take_over(self) -> None:
