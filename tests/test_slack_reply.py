@@ -141,6 +141,19 @@ async def test_any_other_end_is_a_plain_sentence_with_a_run_id(desk: Desktop, re
     assert desk.slack.sessions[CHANNEL, message.extra["thread"]] == "active"
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Searching the docs: what to wear…", "is searching the docs: what to wear…"),
+        ("I am restarting and will go on.", "is restarting and will go on."),
+    ],
+)
+async def test_status_goes_on_where_the_bots_name_ends(desk: Desktop, said: str, shown: str):
+    message = desk.ask()
+    await desk.reply(message).status(said)
+    assert desk.slack.statuses[CHANNEL, message.extra["thread"]] == shown
+
+
 async def test_status_is_refreshed_while_nothing_is_posted(
     desk: Desktop, monkeypatch: pytest.MonkeyPatch
 ):

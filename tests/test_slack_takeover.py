@@ -60,7 +60,7 @@ async def test_terminated_process_hands_over_and_the_next_one_finishes(world: Wo
     ts = await world.slack.mention(channel, "U1", "wait for it")
     await wait_until(lambda: bool(world.asked("wait for it")), 60)
     assert await bot.end() == 0
-    assert "I am restarting" in world.slack.statuses[channel, ts]
+    assert "is restarting and will go on" in world.slack.statuses[channel, ts]
     await world.slack.say(channel, "U1", "still there?", thread_ts=ts)
     await world.run(1, GRACE_S=GRACE_S)
     answers = await world.answered(channel, ts, 2)

@@ -48,7 +48,7 @@ class Status:
 
     async def show(self, text: str) -> None:
         """Show `text` now, or soon where another one was shown just before."""
-        text = defuse_slack(text)
+        text = defuse_slack(_predicate(text))
         self._wanted = text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
         wait_s = self._shown_at + SHOW_EVERY_S - time.monotonic()
         if wait_s > 0:
@@ -114,3 +114,12 @@ class Status:
         self._timer = loop.call_later(
             delay_s, lambda: self._tasks.start(self._send(), "the status line")
         )
+
+
+def _predicate(text: str) -> str:
+    """`text` as the end of a sentence: Slack puts the bot's name in front. `is thinking…`
+
+    Source: assistant.threads.setStatus ("is thinking..."); getsentry/sentry#115280 shows it.
+    """
+    said = text.removeprefix("I am ")
+    return f"is {said[:1].lower()}{said[1:]}"
