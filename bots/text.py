@@ -47,7 +47,12 @@ _FENCE = re.compile(r"(?:[ \t>]|[-*+] |\d{1,3}[.)] )*(`{3,32}|~{3,32})(.*)")
 _AUTOLINK = re.compile(r"<((?:https?://|mailto:)[^<>|\s]+)>")
 _ENTITY = re.compile(r"&(?=(?:lt|gt|amp);)")
 _LIVE_IN_CODE = re.compile(r"<(?=[!@#]|[a-z]+:[^<>\s]*\|)", re.IGNORECASE)
-_EVERYONE = re.compile(r"@(?=(?:everyone|here|channel|group)\b)", re.IGNORECASE)
+# An address such as jobs@group.example stays whole: broken, nobody could copy it. Those of here
+# and everyone do not, as Discord finds these words anywhere.
+_EVERYONE = re.compile(
+    r"@(?=(?:everyone|here)\b)|(?<!\w)@(?=(?:channel|group)\b)|@(?=(?:channel|group)\b(?!\.\w))",
+    re.IGNORECASE,
+)
 _DISCORD_TOKEN = re.compile(r"<(?=(?:@|#|/|id:|t:|a?:))")
 
 

@@ -135,6 +135,14 @@ def test_slack_text_keeps_code_readable_and_links_open():
     assert defuse_slack("[x](https://a.example/?a=1&b=2)") == "[x](https://a.example/?a=1&b=2)"
 
 
+def test_addresses_can_be_copied_and_calls_to_all_are_broken():
+    known = "write to jobs@group.example or `a.b@channel.io`"
+    assert defuse_slack(known) == known
+    assert defuse_discord(known) == known
+    for call in ("@group.", "me@channel", "(@channel.io)", "@here", "x@here.com", "x@everyone.a"):
+        assert "@\u200b" in defuse_slack(call)
+
+
 SLACK_LIVE = re.compile(r"<[!@#]|<[a-z]+:[^<>\s]*\||@(here|channel|everyone)\b", re.IGNORECASE)
 DISCORD_LIVE = re.compile(r"@(everyone|here)\b|<(@[!&]?|#|a?:\w+:)\d+>", re.IGNORECASE)
 PIECES = [
