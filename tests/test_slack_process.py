@@ -180,6 +180,19 @@ async def test_alert_above_the_mention_is_read_and_marked(world: World, where: s
     assert "first message of this thread, by the app Monitor" in request
 
 
+async def test_of_a_long_thread_the_newest_messages_are_read(world: World):
+    channel = world.channel()
+    root = world.slack.put(channel, "U2", "The deploy is red")
+    for n in range(120):
+        world.slack.put(channel, "U3", f"remark {n:03d}", thread_ts=root["ts"])
+    await world.slack.mention(channel, "U1", "What is it about?", thread_ts=root["ts"])
+    await world.answered(channel, root["ts"])
+    [request] = world.asked("What is it about?")[:1]
+    assert "The deploy is red" in request
+    assert "remark 119" in request
+    assert "remark 069" not in request
+
+
 async def test_failed_thread_fetch_does_not_change_the_answer_or_its_place(world: World):
     channel = world.channel()
     root = world.slack.put(channel, "U2", "people talking")

@@ -24,6 +24,8 @@ READ_TIMEOUT_S = 4.0
 MAX_FILE_BYTES = 64 * 1024
 MAX_CONTEXT_CHARS = 8_000
 MAX_THREAD_MESSAGES = 50
+PAGE_MESSAGES = 1_000
+"""As many as a page may hold: it begins with the oldest, and the newest are those wanted."""
 NAME_TTL_S = 3_600.0
 MAX_NAMES = 2_000
 _TEXT_TYPES = ("application/json", "application/xml", "application/x-yaml", "application/yaml")
@@ -89,7 +91,7 @@ class Context:
                 channel=place.channel,
                 ts=place.thread,
                 latest=place.question,
-                limit=MAX_THREAD_MESSAGES,
+                limit=PAGE_MESSAGES,
             )
         except SlackFault as fault:
             log.warning("the thread of a mention cannot be read: %s", fault)
@@ -105,7 +107,7 @@ class Context:
         found: list[ContextText] = []
         root = [m for m in before if m["ts"] == place.thread]
         others = [m for m in before if m["ts"] != place.thread and float(m["ts"]) > since]
-        for message in [*root, *reversed(others)]:
+        for message in [*root, *reversed(others[-MAX_THREAD_MESSAGES:])]:
             text = self._plain(visible_text(message))
             if (
                 not text
