@@ -221,6 +221,25 @@ async def test_text_attachment_is_read_up_to_its_limit_and_others_are_named(worl
     assert len(request) < 110_000
 
 
+async def test_many_attachments_share_the_limit_and_all_are_named(world: World):
+    channel = world.channel()
+    text = b"zebra " * 7_000
+    world.slack.files = {f"F{n}": text for n in range(7)}
+    url = f"http://127.0.0.1:{world.slack.port}/files/F"
+    files = [
+        {"name": f"{n}.txt", "mimetype": "text/plain", "size": len(text), "url_private": url + n}
+        for n in "0123456"
+    ]
+    answer = (await world.ask(channel, "U1", "What of these?", subtype="file_share", files=files))[
+        1
+    ]
+    assert "Stopped: done" in answer
+    [request] = world.asked("What of these?")[:1]
+    for label in ("0.txt", "1.txt (truncated)", "2.txt (not read)", "6.txt (not read)"):
+        assert f'attachment {label}\\"' in request
+    assert request.count("zebra") == 64 * 1024 // 6
+
+
 async def test_nothing_that_a_model_quotes_pings_anybody_or_leaks(world: World):
     channel = world.channel()
     tokens = "<!channel> <!subteam^S1> <@U2> @here"

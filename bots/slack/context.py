@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 READ_TIMEOUT_S = 4.0
 """An answer does not wait longer for what it can do without."""
 MAX_FILE_BYTES = 64 * 1024
+"""Of all files of a question together: twice as much uses up the tokens allowed for it."""
 MAX_CONTEXT_CHARS = 8_000
 MAX_THREAD_MESSAGES = 50
 PAGE_MESSAGES = 1_000
@@ -45,7 +47,7 @@ class Context:
         files: list[dict[str, Any]] = message.extra.get("files", [])
         (name, thread), attached = await asyncio.gather(
             asyncio.gather(self._name(message.author.id), self._thread(message)),
-            asyncio.gather(*(self._file(file) for file in files)),
+            self._files(files),
         )
         quoted = str(message.extra.get("quoted") or "")
         quotes = (
@@ -126,13 +128,27 @@ class Context:
         count = len([item for item in found if item.label.startswith("first")])
         return [*found[:count], *reversed(found[count:])]
 
-    async def _file(self, file: dict[str, Any]) -> ContextText:
-        name, size = str(file["name"])[:100], int(file["size"])
+    async def _files(self, files: list[dict[str, Any]]) -> list[ContextText]:
+        room = MAX_FILE_BYTES
+        reading: list[Coroutine[Any, Any, ContextText]] = []
+        for file in files:
+            limit = room if self._is_readable(file) else 0
+            room -= min(int(file["size"]), limit)
+            reading.append(self._file(file, limit))
+        return await asyncio.gather(*reading)
+
+    def _is_readable(self, file: dict[str, Any]) -> bool:
         is_text = str(file["type"]).startswith("text/") or file["type"] in _TEXT_TYPES
-        if not (is_text or name.lower().endswith(_TEXT_ENDINGS)) or not self._is_slack(file["url"]):
+        is_text = is_text or str(file["name"]).lower().endswith(_TEXT_ENDINGS)
+        return is_text and self._is_slack(file["url"])
+
+    async def _file(self, file: dict[str, Any], limit: int) -> ContextText:
+        """At most `limit` bytes of a file, or its name alone where that is 0."""
+        name, size = str(file["name"])[:100], int(file["size"])
+        if not limit:
             return ContextText(f"attachment {name} (not read)", f"{name}, {size:,} bytes")
         try:
-            data, is_cut = await self._api.download(file["url"], MAX_FILE_BYTES)
+            data, is_cut = await self._api.download(file["url"], limit)
         except SlackFault as fault:
             log.warning("an attachment cannot be read: %s", fault)
             return ContextText(f"attachment {name} (could not be read)", f"{name}, {size:,} bytes")

@@ -13,7 +13,7 @@ from bots.slack.place import note
 from core.types import MAX_MESSAGE_CHARS, Author, Conversation, Message, Session
 
 PLATFORM = "slack"
-MAX_FILES = 5
+MAX_FILES, MAX_NAMED_FILES = 5, 20
 MAX_QUOTE_CHARS = 4_000
 _SAID = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 
@@ -179,13 +179,18 @@ def _inline(part: Mapping[str, Any]) -> str:
 
 
 def _files(event: Event) -> list[dict[str, Any]]:
+    """What a message came with; the first MAX_FILES with the address where they can be read."""
     files = cast("Sequence[Event]", event.get("files") or [])
     return [
         {
             "name": str(item.get("name") or "file"),
             "type": str(item.get("mimetype") or ""),
             "size": int(item.get("size") or 0),
-            "url": str(item.get("url_private_download") or item.get("url_private") or ""),
+            "url": _address(item) if place < MAX_FILES else "",
         }
-        for item in files[:MAX_FILES]
+        for place, item in enumerate(files[:MAX_NAMED_FILES])
     ]
+
+
+def _address(file: Event) -> str:
+    return str(file.get("url_private_download") or file.get("url_private") or "")
