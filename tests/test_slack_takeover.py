@@ -141,6 +141,25 @@ async def test_asker_stops_a_run_and_nobody_else_can(world: World, how: str):
     assert world.slack.sessions[channel, ts] == "active"
 
 
+async def test_stopping_a_question_that_waits_leaves_the_one_before_it_alone(world: World):
+    await world.run(1, GRACE_S=GRACE_S)
+    channel = world.channel()
+    world.rules["goes first"] = [Reply([Text("The whole first answer.")], delay_s=2.0)]
+    ts = await world.slack.mention(channel, "U1", "this goes first")
+    await wait_until(lambda: bool(world.asked("goes first")), 20)
+    waiting = await world.slack.say(channel, "U1", "and this waits", thread_ts=ts)
+    stop = {"type": "reaction_added", "user": "U1", "reaction": "octagonal_sign"}
+    await world.slack.event(
+        {**stop, "item": {"type": "message", "channel": channel, "ts": waiting}}
+    )
+    [answer] = await world.answered(channel, ts)
+    await world.calm()
+    assert "The whole first answer." in answer
+    assert "Stopped: done" in answer
+    assert len(world.slack.answers(channel, ts)) == 1
+    assert not world.asked("and this waits")
+
+
 async def test_deleted_question_leaves_nothing_behind(world: World):
     await world.run(1, GRACE_S=GRACE_S)
     channel = world.channel()

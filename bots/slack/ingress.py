@@ -137,7 +137,7 @@ class Ingress:
         )
 
     async def on_reaction(self, event: Mapping[str, Any]) -> None:
-        """🛑 on the question or the answer, by the asker: the run stops."""
+        """🛑 on a question or its answer, by the asker: its run stops, or never begins."""
         item: Mapping[str, Any] = event.get("item") or {}
         if event.get("reaction") not in STOP_EMOJI or item.get("type") != "message":
             return
@@ -157,9 +157,16 @@ class Ingress:
             log.info("the thread of a reaction is not known: %s", fault)
             return
         messages: list[dict[str, Any]] = answer.get("messages", [])
-        thread = str(messages[0].get("thread_ts") or "") if messages else ""
-        if thread and thread != ts:
-            await self._chat.cancel(self._conversation(channel, thread), user)
+        found = next((message for message in messages if message.get("ts") == ts), None)
+        thread = str(found.get("thread_ts") or "") if found else ""
+        if not found or not thread or thread == ts:
+            return
+        conversation = self._conversation(channel, thread)
+        if found.get("user") == self._identity.user:
+            await self._chat.cancel(conversation, user)
+        elif found.get("user") == user:
+            # It may wait behind another question, which must not be stopped in its place.
+            await self._chat.withdraw(conversation, self.message_id(channel, ts))
 
     async def on_stop(self, event: Mapping[str, Any]) -> None:
         """The Stop button of the session."""
