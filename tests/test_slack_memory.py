@@ -261,3 +261,22 @@ async def test_slash_command_is_acknowledged_in_time_while_redis_hangs(world: Wo
     assert len(world.slack.responses) == count + 2
     assert "dog" not in _shown(await _slash(world, "/memory", "U1", channel))
     world.slack.errors.clear()
+
+
+async def test_mute_that_is_not_saved_is_told(world: World):
+    channel = world.channel()
+    ts, _ = await world.ask(channel, "U1", "What belongs below a resume?")
+    world.redis.process.send_signal(signal.SIGSTOP)
+    try:
+        await world.slack.mention(channel, "U1", "mute", thread_ts=ts)
+        await wait_until(lambda: "did not work" in str(world.slack.answers(channel, ts)), 40)
+    finally:
+        world.redis.process.send_signal(signal.SIGCONT)
+    assert "quiet" not in str(world.slack.answers(channel, ts))
+
+
+async def test_mute_promises_nothing_in_a_direct_message(world: World):
+    channel = world.channel("D")
+    ts = await world.slack.say(channel, "U1", "mute")
+    await wait_until(lambda: "whatever you write" in str(world.slack.answers(channel, ts)))
+    assert "quiet in this thread" not in str(world.slack.answers(channel, ts))

@@ -17,6 +17,7 @@ from bots.slack.place import place_of
 from bots.slack.settings import SlackSettings
 from bots.slack.tasks import Tasks
 from bots.text import Command, parse_command
+from core.errors import StoreError
 from core.types import Conversation, Message
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ REFUSAL = "Sorry, I only answer members of this workspace."
 NOT_HERE = "Sorry, I am not set up to answer here."
 MUTED = "I will be quiet in this thread until somebody mentions me. Say “unmute” to me to undo it."
 UNMUTED = "I am listening in this thread again."
+NO_MUTE = "Here I answer whatever you write. In a thread of a channel, “mute” keeps me quiet."
+NOT_DONE = "That did not work just now. Please try again in a minute."
 
 
 class Recent:
@@ -118,12 +121,21 @@ class Ingress:
 
     async def _command(self, command: Command, message: Message) -> None:
         if command in ("mute", "unmute"):
-            await self._chat.mute(message.conversation, command == "mute")
-            await self._say(message, MUTED if command == "mute" else UNMUTED)
+            await self._say(message, await self._mute(message, is_muted=command == "mute"))
         elif command == "memory":
             await self._desk.show_memory(message.session, place_of(message).thread)
         else:
             await self._desk.show_forget(message.session, place_of(message).thread)
+
+    async def _mute(self, message: Message, *, is_muted: bool) -> str:
+        if place_of(message).is_dm:
+            return NO_MUTE
+        try:
+            await self._chat.mute(message.conversation, is_muted)
+        except StoreError as err:
+            log.warning("mute was not saved: %s", err)
+            return NOT_DONE
+        return MUTED if is_muted else UNMUTED
 
     async def _say(self, message: Message, text: str) -> None:
         """A notice in the thread. It mentions nobody, and no bot ever gets one."""
