@@ -1,11 +1,13 @@
 """Answers mended after stream faults, takeovers, deletions: nothing twice, nothing lost."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 
 import pytest
 
 from bots.slack import pace, posts
 from core.types import Message, StopReason
+from tests.support import wait_until
 from tests.support_slack import CHANNEL, Desktop, make_run, open_desktop
 
 FOOTER = "Stopped: done · 2 model calls · 1 search · 1,482 tokens · $0.0004 · 3.1 s"
@@ -204,6 +206,19 @@ async def test_deleted_thread_leaves_nothing_at_top_level(desk: Desktop):
     desk.slack.has_streams = False
     reply = desk.reply(message)
     await reply.close(make_run("Too late."))
+    assert desk.slack.own(CHANNEL) == []
+
+
+async def test_thread_deleted_before_its_trace_leaves_no_trace_at_top_level(desk: Desktop):
+    message = desk.ask()
+    reply = desk.reply(message)
+    await reply.append("Put your name on top ")
+    posting = desk.slack.hold("chat.postMessage")
+    closing = asyncio.create_task(reply.close(make_run("Put your name on top.")))
+    await wait_until(lambda: desk.slack.count()["chat.postMessage"] == 1)
+    desk.slack.channels[CHANNEL].clear()
+    posting.set()
+    await closing
     assert desk.slack.own(CHANNEL) == []
 
 

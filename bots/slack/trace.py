@@ -55,7 +55,19 @@ async def post_trace(api: SlackApi, place: Place, message_id: str, run: Run) -> 
                 # It may stand there already: better no trace than two.
                 return None
         else:
-            return str(answer["ts"])
+            return await _kept(api, place, answer)
+    return None
+
+
+async def _kept(api: SlackApi, place: Place, answer: Mapping[str, Any]) -> str | None:
+    """The timestamp of what was posted, unless its thread is gone: then it is taken away."""
+    ts, message = str(answer["ts"]), answer.get("message")
+    if not message or message.get("thread_ts") == place.thread:
+        return ts
+    try:
+        await api.call("chat.delete", channel=place.channel, ts=ts)
+    except SlackFault as fault:
+        log.warning("a trace without its thread stays behind: %s", fault)
     return None
 
 
