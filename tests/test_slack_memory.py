@@ -95,6 +95,7 @@ async def test_owner_alone_sees_the_value_and_undoes_it(world: World):
     [undo] = elements(shown["blocks"], "undo")
     assert "changed since" in _shown(await _press(world, "U2", channel, undo))
     assert "Undone" in _shown(await _press(world, "U1", channel, undo))
+    assert "or is gone" in _shown(await _press(world, "U1", channel, undo))
     assert "sales" not in _shown(await _slash(world, "/memory", "U1", channel))
 
 
@@ -236,7 +237,8 @@ async def test_thumbs_are_stored_with_the_run(world: World):
     value = feedback["negative_button"]["value"]
     pressed = {"type": "feedback_buttons", "action_id": "feedback", "value": value}
     assert "noted" in _shown(await _press(world, "U1", channel, pressed))
-    assert "Only whoever asked" in _shown(await _press(world, "U2", channel, pressed))
+    refused = "Only whoever asked can rate this answer, and only for some days."
+    assert _shown(await _press(world, "U2", channel, pressed)) == refused
 
 
 async def test_slash_command_is_acknowledged_in_time_while_redis_hangs(world: World):

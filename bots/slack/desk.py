@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 RESPOND_TIMEOUT_S = 10.0
 FAILED = "That did not work just now, because my memory is not reachable. Please try again."
+NOT_RATED = "Only whoever asked can rate this answer, and only for some days."
 
 Payload = Mapping[str, Any]
 
@@ -107,15 +108,13 @@ class Desk:
         elif name == FEEDBACK:
             thumb, _, run_id = value.partition("/")
             is_kept = await self._chat.feedback(session, run_id, thumb == "good")
-            thanks = "Thank you, noted." if is_kept else "Only whoever asked can rate this answer."
-            await self._respond(body, thanks, is_new=True)
+            await self._respond(body, "Thank you, noted." if is_kept else NOT_RATED, is_new=True)
         elif name == UNDO:
             run_id, _, key = value.partition("/")
             is_undone = await self._chat.undo(session, run_id, key)
-            text = f"Undone: I no longer keep “{key}” from this answer."
-            await self._respond(
-                body, text if is_undone else f"“{key}” has changed since.", is_new=True
-            )
+            done = f"Undone: I no longer keep “{key}” from this answer."
+            gone = f"There is nothing to undo: “{key}” has changed since, or is gone."
+            await self._respond(body, done if is_undone else gone, is_new=True)
         elif name == DELETE_FACT:
             await self._delete(value, session, body)
         elif name in (FORGET_CHANNEL, FORGET_EVERYWHERE):
