@@ -229,3 +229,29 @@ async def test_withdrawn_question_gets_no_answer_and_no_trace(desk: Desktop):
     desk.withdrawn.add(message.id)
     await reply.close(make_run("Begun with some words", reason=StopReason.CANCELLED))
     assert desk.slack.own(CHANNEL) == []
+
+
+@pytest.mark.parametrize("how", ["root", "root with a tombstone", "follow-up"])
+async def test_question_whose_deletion_another_process_was_told_of_leaves_nothing(
+    desk: Desktop, how: str
+):
+    root = desk.ask()
+    message = desk.ask("And then?", thread_ts=root.extra["ts"]) if how == "follow-up" else root
+    reply = desk.reply(message)
+    await reply.append("Begun with some words ")
+    asked = desk.slack.find(CHANNEL, str(message.extra["ts"]))
+    assert asked is not None
+    if how == "root with a tombstone":
+        asked |= {"subtype": "tombstone", "user": "USLACKBOT"}
+    else:
+        desk.slack.channels[CHANNEL].remove(asked)
+    await reply.close(make_run("Begun with some words", reason=StopReason.CANCELLED))
+    assert desk.slack.own(CHANNEL) == []
+
+
+async def test_cancelled_answer_stays_where_slack_does_not_tell_of_its_question(desk: Desktop):
+    message = desk.ask()
+    reply = desk.reply(message)
+    desk.slack.fail("conversations.replies", "ratelimited", retry_after_s=60)
+    await reply.close(make_run("Begun with some words", reason=StopReason.CANCELLED))
+    assert len(desk.answers(message)) == 1

@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 Kind = Literal["answer", "trace", "notice"]
 MAX_MESSAGES = 200
+READ_TIMEOUT_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +67,29 @@ async def find_posts(api: SlackApi, place: Place, message_id: str, identity: Ide
         elif payload.get("kind") == "answer":
             answers[ts] = False
     return Found(answers, trace)
+
+
+async def is_deleted(api: SlackApi, place: Place) -> bool:
+    """Whether the question is gone from its thread; False where Slack does not tell.
+
+    A root that has replies leaves a tombstone.
+    """
+    try:
+        answer: Any = await api.call(
+            "conversations.replies",
+            is_patient=False,
+            timeout_s=READ_TIMEOUT_S,
+            channel=place.channel,
+            ts=place.thread,
+            oldest=place.question,
+            latest=place.question,
+            inclusive=True,
+            limit=MAX_MESSAGES,
+        )
+    except SlackFault as fault:
+        return fault.code in ("thread_not_found", "message_not_found")
+    messages: list[dict[str, Any]] = answer.get("messages", [])
+    return not any(
+        message["ts"] == place.question and message.get("subtype") != "tombstone"
+        for message in messages
+    )

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from bots.slack.api import Identity, SlackApi, SlackFault
 from bots.slack.blocks import answer_blocks, answer_text, saved_blocks
+from bots.slack.lookup import is_deleted
 from bots.slack.pace import Pace
 from bots.slack.place import place_of
 from bots.slack.posts import Posts, ThreadGone
@@ -16,7 +17,7 @@ from bots.slack.status import Status
 from bots.slack.tasks import Tasks
 from bots.slack.trace import post_trace
 from core.protocols import Ref
-from core.types import Message, Run
+from core.types import Message, Run, StopReason
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ class SlackReply:
         """Answer, footer, private facts, trace: nothing is posted twice, no status stays behind."""
         is_session_ended = False
         try:
-            if self._is_withdrawn(self._message.id):
+            if await self._is_unwanted(run):
                 await self._posts.remove()
                 return
             is_session_ended = await self._finish(run)
@@ -91,6 +92,13 @@ class SlackReply:
             await self._posts.remove()
         finally:
             await self._status.end(is_session_ended=is_session_ended)
+
+    async def _is_unwanted(self, run: Run) -> bool:
+        if self._is_withdrawn(self._message.id):
+            return True
+        # It may be another process that was told of the deletion, and cancelled the run.
+        is_cancelled = run.stop_reason is StopReason.CANCELLED
+        return is_cancelled and await is_deleted(self._api, self._place)
 
     async def _finish(self, run: Run) -> bool:
         known = {part.ts for part in self._posts.parts}
