@@ -9,19 +9,29 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.answer import MAX_QUOTE_CHARS, AnswerText, passage_ref, passage_title, shorten
 from core.calls import ToolRunner, is_repeated
 from core.clock import RunClock, Stopped
 from core.errors import ModelError
 from core.events import Event, RunFinished, TextDelta, TextReset, TurnStarted
+from core.guard import redact
 from core.prompt import NUDGE, last_step_note, system_prompt
-from core.protocols import Hit, Library, Model, ModelReply, ModelText, Tool
+from core.protocols import (
+    Hit,
+    Library,
+    Model,
+    ModelBegun,
+    ModelBlockEnd,
+    ModelReply,
+    ModelText,
+    Tool,
+)
 from core.run_state import RunState, Task
 from core.tools import tool_specs
 from core.transcript import assistant_blocks, check, message, text_block, tool_calls, with_note
-from core.types import Run, StopReason
+from core.types import Run, StopReason, Usage
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +87,7 @@ class Agent:
         except Stopped as stop:
             reason = stop.reason
         except ModelError as err:
-            log.warning("run %s: the model failed: %s", task.context.run_id, err)
+            log.warning("run %s: the model failed: %s", task.context.run_id, redact(str(err)))
             reason = err.reason
         except Exception:
             log.exception("run %s failed", task.context.run_id)
@@ -155,23 +165,35 @@ class Agent:
             stream = self._model.stream(
                 self._system, state.messages, self._specs, task.limits.max_reply_tokens
             )
+            begun: Usage | None = None
+            chars = 0
             try:
                 async with aclosing(stream) as events:  # pyright: ignore[reportArgumentType]
                     while True:
                         event = await clock.bound(anext(events))
-                        if isinstance(event, ModelReply):
-                            yield event
-                            return
-                        if isinstance(event, ModelText):
-                            shown = answer.feed(event.text)
-                        else:
-                            shown = answer.end_block(event.citations)
+                        shown = ""
+                        match event:
+                            case ModelReply():
+                                yield event
+                                return
+                            case ModelBegun(usage):
+                                begun = usage
+                            case ModelText(text):
+                                chars += len(text)
+                                shown = answer.feed(text)
+                            case ModelBlockEnd(citations):
+                                shown = answer.end_block(citations)
                         if shown:
                             yield TextDelta(shown)
-            except ModelError as err:
-                if not err.retryable or attempt == 2:
+            except (ModelError, Stopped) as err:
+                is_over = isinstance(err, Stopped) or not err.retryable or attempt == 2
+                if begun is not None:
+                    # What the provider began is paid for; of a text cut off it tells no count.
+                    self._count(state, replace(begun, output=max(begun.output, chars // 4)))
+                    state.turns += is_over
+                if is_over:
                     raise
-                log.info("run %s: retrying after %s", task.context.run_id, err)
+                log.info("run %s: retrying after %s", task.context.run_id, redact(str(err)))
                 answer.reset_turn()
                 yield TextReset(state.text)
 
@@ -180,9 +202,7 @@ class Agent:
     ) -> StopReason | None:
         """Counts the reply and adds it to the transcript; a reason ends the run."""
         state.turns += 1
-        state.usage += reply.usage
-        cost = self._model.cost_usd(reply.usage)
-        state.cost_usd = None if cost is None or state.cost_usd is None else state.cost_usd + cost
+        self._count(state, reply.usage)
         match reply.stop_reason:
             case "refusal":
                 answer.reset_turn()
@@ -205,6 +225,11 @@ class Agent:
         state.is_nudged = True
         state.messages.append(message("user", [text_block(NUDGE)]))
         return None
+
+    def _count(self, state: RunState, usage: Usage) -> None:
+        state.usage += usage
+        cost = self._model.cost_usd(usage)
+        state.cost_usd = None if cost is None or state.cost_usd is None else state.cost_usd + cost
 
     async def _run_tools(
         self, task: Task, state: RunState, clock: RunClock

@@ -14,6 +14,7 @@ from typing import Any
 from core.protocols import (
     Block,
     Citation,
+    ModelBegun,
     ModelBlockEnd,
     ModelEvent,
     ModelReply,
@@ -95,6 +96,7 @@ class Incoming:
         match event["type"]:
             case "message_start":
                 self._count(event["message"].get("usage"))
+                return ModelBegun(Usage(**self._usage))
             case "content_block_start":
                 part = self._parts[int(event["index"])] = _Part(dict(event["content_block"]))
                 part.citations += part.start.get("citations") or ()

@@ -146,6 +146,13 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelBegun:
+    """The reply began, and this much is paid for already; what comes is not counted yet."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class ModelText:
     """A piece of text as it streams."""
 
@@ -173,7 +180,7 @@ class ModelReply:
     usage: Usage
 
 
-ModelEvent = ModelText | ModelBlockEnd | ModelReply
+ModelEvent = ModelBegun | ModelText | ModelBlockEnd | ModelReply
 
 
 class Model(Protocol):

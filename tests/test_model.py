@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import ModelError
 from core.model import AnthropicModel
-from core.protocols import Citation, ModelText
+from core.protocols import Citation, ModelBegun, ModelText
 from core.types import Usage
 from tests.anthropic_server import AnthropicServer, Raw, Reply, Text, Thinking, ToolUse
 from tests.support_model import (
@@ -64,6 +64,7 @@ async def test_text_is_handed_on_while_the_model_still_writes(
 ) -> None:
     server.script(Reply([Text("first and second")], fault="stall", fault_after=5, delta_chars=5))
     stream = model.stream(SYSTEM, [user("hi")], [], 100)
+    assert isinstance(await anext(stream), ModelBegun)
     assert await anext(stream) == ModelText("first")
     await stream.aclose()
 

@@ -52,6 +52,11 @@ class House:
         return ToolResult(text="Kept.")
 
 
+def billed_input(server: AnthropicServer) -> int:
+    """The input tokens of all requests, cached ones included."""
+    return sum(request.billed.total for request in server.requests if request.billed)
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[AnthropicServer]:
     async with AnthropicServer() as server:
@@ -73,8 +78,7 @@ async def test_an_answer_is_cited_and_priced(server: AnthropicServer, house: Hou
     assert f"{TOP} [1] Nothing else." in run.text
     assert [(source.n, source.path) for source in run.sources] == [(1, "top.md")]
     assert run.turns == len(server.requests) == 2
-    billed = [request.billed for request in server.requests]
-    assert run.usage.total - run.usage.output == sum(part.total for part in billed if part)
+    assert run.usage.total - run.usage.output == billed_input(server)
     assert run.cost_usd is not None
     assert run.cost_usd > 0
     assert server.refusals == []
@@ -111,6 +115,30 @@ async def test_a_fault_in_mid_reply_always_ends_honestly(
     assert reason.sentence in run.text
     assert [source.path for source in run.sources][:1] == ["top.md"]
     assert len(server.requests) == 3
+    assert run.turns == 2
+    assert run.usage.total - run.usage.output == billed_input(server)
+
+
+async def test_a_reply_that_is_stopped_is_counted_as_far_as_it_came(
+    server: AnthropicServer, house: House
+) -> None:
+    said = "The first thing that belongs at the top is your name. " * 4
+    server.script(Reply([Text(said)], fault="stall", fault_after=200, delta_chars=50))
+    run, _ = await house.run(task_for(QUESTION, timeout_s=0.5))
+    assert run.stop_reason is StopReason.TIMEOUT
+    assert run.turns == 1
+    assert run.usage.total - run.usage.output == billed_input(server)
+    assert run.usage.output >= 40, "a token for every four characters that came"
+    assert run.cost_usd is not None
+    assert run.cost_usd > 0
+
+
+async def test_a_call_that_never_began_is_not_counted(
+    server: AnthropicServer, house: House
+) -> None:
+    server.script(HttpError.rate_limited(62_291))
+    run, _ = await house.run()
+    assert (run.turns, run.usage.total, run.cost_usd) == (0, 0, 0.0)
 
 
 async def test_an_impossible_retry_after_ends_long_before_the_deadline(
