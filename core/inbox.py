@@ -254,7 +254,8 @@ class Inbox:
             self._ready.claim_ms,
         )
         if head[0] == b"later":
-            self._ready.expect(retry_in_s)
+            conversation = taken.conversation
+            self._ready.expect(retry_in_s, (conversation.tag, taken.entry, conversation.key))
         return _next(head)
 
     async def release(self, taken: Taken) -> None:

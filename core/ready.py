@@ -64,6 +64,7 @@ class Ready:
         self._hold_back_s = max(0.3 * lease_s, _HOLD_BACK_MIN_S)
         self._hold_back_until = 0.0
         self._due: list[float] = []
+        self._parked: list[tuple[float, Entry]] = []
 
     @property
     def tags(self) -> list[str]:
@@ -122,9 +123,12 @@ class Ready:
                 if server_ms - seen_ms > self._lease_s * 5_000:
                     await self._bury((platform, workspace), name.decode())
 
-    def expect(self, wait_s: float) -> None:
-        """A retry is due in `wait_s`: sweep just after."""
-        self._due.append(time.monotonic() + wait_s + 0.01)
+    def expect(self, wait_s: float, parked: Entry | None = None) -> None:
+        """A retry is due in `wait_s`: sweep just after. `parked` is the entry put aside for it."""
+        due = time.monotonic() + wait_s + 0.01
+        self._due.append(due)
+        if parked is not None:
+            self._parked.append((due, parked))
 
     async def leave(self) -> None:
         """Hands over what this consumer still has, and signs off."""
@@ -132,6 +136,8 @@ class Ready:
             reader.cancel()
         await asyncio.gather(*self._readers.values(), return_exceptions=True)
         self._readers.clear()
+        # Nobody else knows when they are due.
+        await self._put_back([entry for _, entry in self._parked], keys.LATER)
         await self._store.run_each("leave", [(tag, (self._consumer, 1)) for tag in self.tags])
         for workplace in self._workplaces:
             key = keys.workers(*workplace)
@@ -212,11 +218,11 @@ class Ready:
         calls = [(tag, (self._consumer, *self._ttls, *rest)) for tag, rest in args.items()]
         return [head for heads in await self._store.run_each("begin", calls) for head in heads]
 
-    async def _put_back(self, entries: Sequence[Entry]) -> None:
+    async def _put_back(self, entries: Sequence[Entry], holder: str | None = None) -> None:
         args: dict[str, list[str]] = defaultdict(list)
         for tag, entry, conversation in entries:
             args[tag] += [entry, conversation]
-        calls = [(tag, (self._consumer, *rest)) for tag, rest in args.items()]
+        calls = [(tag, (holder or self._consumer, *rest)) for tag, rest in args.items()]
         await self._store.run_each("put_back", calls)
 
     # Sweeping ------------------------------------------------------------------------------------
@@ -259,6 +265,8 @@ class Ready:
             found += heads
             if wait_ms >= 0:
                 self.expect(wait_ms / 1000)
+        else:
+            self._parked = [item for item in self._parked if item[0] > now]
         return found
 
     def _holds_back(self, now: float) -> bool:

@@ -282,6 +282,17 @@ async def test_due_retry_of_a_dead_worker_is_brought_back(any_store: Store) -> N
     assert taken.attempts == 1
 
 
+async def test_due_retry_of_a_worker_that_left_is_handed_over(any_store: Store) -> None:
+    old, new = (an_inbox(any_store, name) for name in ("old", "new"))
+    await old.accept(a_message())
+    held = await take_one(old)
+    await take_none(new)
+    await old.fail(held, "boom", 2)
+    await old.leave()
+    taken = await take_one(new)
+    assert (taken.run_id, taken.attempts) == (held.run_id, 1)
+
+
 async def test_orphaned_act_is_repaired(any_store: Store) -> None:
     inbox, backlog = an_inbox(any_store), Backlog(any_store, "test", "W1")
     message, other = a_message("stuck"), a_message("fine", thread="T2")

@@ -1,4 +1,5 @@
--- consumer, then for each entry read but not begun: entry, conversation → 1
+-- the consumer that holds them, then for each entry read but not begun, or parked: entry,
+-- conversation → 1
 for i = 2, #ARGV, 2 do
   local mine = redis.call('XPENDING', READY, GROUP, ARGV[i], ARGV[i], 1, ARGV[1])
   if #mine == 1 and redis.call('HGET', ACT, ARGV[i + 1]) == ARGV[i] then
