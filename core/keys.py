@@ -224,8 +224,8 @@ def mine(tag: str, user: str) -> str:
     """Sorted set of the places in this partition that hold the user's words, so forget never scans.
 
     A member is `<escaped channel>|<kind>|<rest of the key>`, kind being mem, hist, run, rec, undo
-    or dead; its score is when the place expires (Unix seconds). TTL: as its last place. Writers:
-    every script that writes such a place; forget.
+    or dead; its score is when the place is gone for certain (Unix seconds). TTL: as its last place.
+    Writers: every script that writes such a place; forget.
     """
     return _key(tag, "mine", escape_id(user))
 

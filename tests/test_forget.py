@@ -13,7 +13,7 @@ from core.backlog import Backlog
 from core.errors import MemoryRejected
 from core.forget import ForgetReport, forget, preview
 from core.inbox import Inbox
-from core.memory import Memory
+from core.memory import DAY_S, Memory
 from core.store import Store
 from core.types import Conversation, Session
 from core.work import MAX_TRIES, Taken
@@ -210,6 +210,26 @@ async def test_dead_letters_go_and_none_comes_after(store: Store) -> None:
     await bury("oldwords", "U1", then_forget=True)
     assert [letter.message.text for letter in await backlog.dead_letters()] == ["other"]
     await take_none(inbox)
+
+
+async def _pass_days(store: Store, days: int) -> None:
+    """Makes all that expires do so `days` earlier, as if they had passed."""
+    async for key in store.client.scan_iter(count=1000):
+        if (left_s := await store.client.ttl(key)) >= 0:
+            await store.client.expire(key, left_s - days * DAY_S)
+        if b":mine:" in key:
+            for place, until in await store.client.zrange(key, 0, -1, withscores=True):
+                await store.client.zadd(key, {place: until - days * DAY_S})
+
+
+async def test_a_turn_that_others_kept_alive_is_forgotten(store: Store) -> None:
+    await _ask(store, "oldwords", user="U1", channel="C1", thread="T1")
+    await _pass_days(store, 20)
+    await _ask(store, "hello", user="U2", channel="C1", thread="T1")
+    await _pass_days(store, 20)
+    assert "oldwords" in str(await texts(store))
+    assert (await forget(store, U1)).turns == 1
+    assert "oldwords" not in str(await texts(store))
 
 
 async def test_one_fact_goes_with_its_copies_and_the_rest_stays(store: Store) -> None:

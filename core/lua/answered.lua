@@ -30,7 +30,8 @@ if ARGV[5] ~= '' then
     oldest = redis.call('LINDEX', hist, 0)
   end
   redis.call('EXPIRE', hist, history_ttl)
-  note_place(user, channel .. '|hist|' .. conversation, history_ttl)
+  -- Others may keep it alive: it goes with their first turn after its time, or with the last before.
+  note_place(user, channel .. '|hist|' .. conversation, 2 * history_ttl)
 end
 redis.call('HSET', key, 'phase', 'answered', 'elapsed_ms', ARGV[6])
 redis.call('HDEL', key, 'checkpoint')
