@@ -4,6 +4,7 @@ The one place that knows every part. It must not know any platform.
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
@@ -24,6 +25,10 @@ from core.tools.read_doc import make_read_doc
 from core.tools.remember import make_remember
 from core.tools.search_docs import make_search_docs
 from core.worker import Worker
+
+log = logging.getLogger(__name__)
+
+TEND_EVERY_S, TEND_AGAIN_S = 86_400.0, 5.0
 
 
 class App:
@@ -102,14 +107,29 @@ class App:
         if self._watching is None:
             self._watching = asyncio.create_task(self.library.watch())
             self._closing.push_async_callback(end, self._watching)
-        self._served.clear()
-        for adapter in adapters:
-            for workspace in adapter.workspaces:
-                backlog = self.backlog(adapter.platform, workspace)
-                await backlog.register()
-                await backlog.repair()
-                self._served.append(backlog)
-        await self._worker.serve(adapters, stop)
+        self._served = [
+            self.backlog(adapter.platform, workspace)
+            for adapter in adapters
+            for workspace in adapter.workspaces
+        ]
+        tending = asyncio.create_task(self._tend())
+        try:
+            await self._worker.serve(adapters, stop)
+        finally:
+            await end(tending)
+
+    async def _tend(self) -> None:
+        """Registers and repairs what is served, now and once a day: old dead letters go too."""
+        while True:
+            pause_s = TEND_EVERY_S
+            try:
+                for backlog in self._served:
+                    await backlog.register()
+                    await backlog.repair()
+            except StoreError as err:
+                log.warning("the inbox is not looked after, trying again: %s", err)
+                pause_s = TEND_AGAIN_S
+            await asyncio.sleep(pause_s)
 
     def backlog(self, platform: str, workspace: str) -> Backlog:
         """The operator's view of one workspace's inbox."""

@@ -70,10 +70,11 @@ class Backlog:
         return [question.decode() for part in parts for question, _ in part]
 
     async def repair(self) -> int:
-        """How many conversations were stuck and are ready again. Run at start. Raises StoreError.
+        """How many conversations were stuck and are ready again. Raises StoreError.
 
         A conversation is stuck when it is marked as ready but its entry is gone from the stream.
-        Looks at those marked alone, a few hundred at a time. Drops dead letters that are too old.
+        Run at start and daily. Looks at those marked alone, a few hundred at a time. Drops dead
+        letters that are too old.
         """
         oldest_ms = int((time.time() - self._keep_s) * 1000)
         cursors: dict[str, bytes] = dict.fromkeys(self._tags, b"0")

@@ -1,7 +1,8 @@
 """Redis failing under a running bot: the answer comes, what is not kept is said, it recovers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,43 @@ async def test_out_of_memory_delivers_the_answer_and_says_what_is_not_kept(
     await goes_on(bot)
     assert [text for text, _ in bot.adapter.done] == [QUESTION, "next"]
     assert not any(secret in shown(bot) for secret in SECRETS)
+
+
+async def test_a_start_on_a_full_server_waits_until_there_is_room(
+    server: Server, tmp_path: Path, model: RuledModel
+) -> None:
+    server.ask("CONFIG SET maxmemory 1")
+    async with running(server.url, tmp_path, model) as bot:
+
+        async def is_refused() -> bool:
+            return "errorstat_OOM" in server.ask("INFO errorstats")
+
+        await wait_until(is_refused)
+        assert not bot.serving.done()
+        server.ask("CONFIG SET maxmemory 0")
+        await goes_on(bot)
+
+
+async def test_a_finished_answer_is_done_with_on_a_full_server(
+    bot: Running, server: Server
+) -> None:
+    def fill() -> Awaitable[None]:
+        server.ask("CONFIG SET maxmemory 1")
+        return asyncio.sleep(0)
+
+    bot.adapter.before_close = fill
+    message = a_message(QUESTION)
+    await bot.chat.submit(message)
+    await wait_until(lambda: bot.adapter.run_for(QUESTION) is not None)
+
+    async def is_done() -> bool:
+        return (await bot.app.backlog("test", "W1").stats()).depth == 0
+
+    await wait_until(is_done)
+    server.ask("CONFIG SET maxmemory 0")
+    known = replace(message.conversation, thread=f"bot-{message.id}")
+    accepted = await bot.chat.submit(replace(a_message("next"), conversation=known))
+    assert accepted.conversation == message.conversation
 
 
 async def test_a_server_that_goes_away_under_way_is_survived(

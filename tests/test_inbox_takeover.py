@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from core.backlog import Backlog
+from core.errors import StoreError
 from core.inbox import Inbox
 from core.store import Store
 from core.work import MAX_TRIES, LeaseLost, Taken
 from tests.support import wait_until
 from tests.support_inbox import PLACES, a_turn, an_inbox, answer, finish, take, take_none, take_one
-from tests.support_redis import History, Server, a_message, dump
+from tests.support_redis import History, Server, a_message, dump, serve
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 
@@ -344,6 +345,19 @@ async def test_streams_that_vanish_are_made_again(store: Store) -> None:
     await store.client.flushall()
     await inbox.accept(a_message())
     assert (await take_one(inbox)).message.text == "hello"
+
+
+async def test_streams_that_cannot_be_made_are_an_error(tmp_path: Path) -> None:
+    with serve() as server:
+        store = await Store.open(server.url, tmp_path)
+        inbox = an_inbox(store)
+        await take_none(inbox, 0.05)
+        await store.client.flushall()
+        server.ask("CONFIG SET maxmemory 1")
+        # An empty reply would be asked for again at once.
+        with pytest.raises(StoreError):
+            await inbox.take(PLACES, 1)
+        await store.close()
 
 
 async def test_cancelled_take_loses_nothing(any_store: Store) -> None:

@@ -1,3 +1,4 @@
 -- Makes the ready stream and its group.
 local made = redis.pcall('XGROUP', 'CREATE', READY, GROUP, '0', 'MKSTREAM')
-return made.err and 0 or 1
+if made.err and not made.err:find('BUSYGROUP', 1, true) then return made end
+return 1
