@@ -222,6 +222,15 @@ async def _pass_days(store: Store, days: int) -> None:
                 await store.client.zadd(key, {place: until - days * DAY_S})
 
 
+async def test_dead_letter_that_no_start_has_dropped_is_forgotten(store: Store) -> None:
+    inbox = an_inbox(store, lease_s=0.3)
+    await inbox.accept(a_message("oldwords"))
+    for _ in range(MAX_TRIES):
+        await inbox.fail(await take_one(inbox), "boom", 0)
+    await _pass_days(store, 7)
+    assert (await forget(store, U1)).dead_letters == 1
+
+
 async def test_a_turn_that_others_kept_alive_is_forgotten(store: Store) -> None:
     await _ask(store, "oldwords", user="U1", channel="C1", thread="T1")
     await _pass_days(store, 20)

@@ -22,6 +22,7 @@ if is_fresh(conversation) then
     id = id, at = now_ms(), reason = ARGV[10], attempts = attempts, conversation = conversation,
     item = redis.call('LINDEX', K.inbox .. conversation, 0),
   }))
-  note_place(user, channel .. '|dead|' .. id, run_ttl)
+  -- Old letters are dropped once a day (core/app.py): the place outlives them.
+  note_place(user, channel .. '|dead|' .. id, 2 * run_ttl)
 end
 return next_head(conversation, entry, lease, run_id, memory_ttl, run_ttl)
