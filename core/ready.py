@@ -60,7 +60,7 @@ class Ready:
         self._next_tick = 0.0
         self._next_sweep = 0.0
         self._suspect_until = 0.0
-        self._faults_seen = 0
+        self._faults_suspected = self._faults_seen = 0
         self._hold_back_s = max(0.3 * lease_s, _HOLD_BACK_MIN_S)
         self._hold_back_until = 0.0
         self._due: list[float] = []
@@ -79,7 +79,7 @@ class Ready:
         held: Mapping[str, Sequence[str]],
     ) -> list[Any]:
         """At most `count` heads; empty after `block_ms`. `held` are the leases held, by tag."""
-        faults = self._store.faults
+        self._suspect_faults()
         try:
             await self._enter(tuple(workplaces))
             self._last_take = time.monotonic()
@@ -92,9 +92,14 @@ class Ready:
         except BaseException:
             self._suspect()
             raise
-        if faults != self._store.faults:
-            self._suspect()
+        self._suspect_faults()
         return heads
+
+    def _suspect_faults(self) -> None:
+        # Also those between two takes, when there was no room for more.
+        if self._store.faults != self._faults_suspected:
+            self._faults_suspected = self._store.faults
+            self._suspect()
 
     def _suspect(self) -> None:
         """A reply may be lost: what it held waits with this consumer, which nobody thinks dead."""

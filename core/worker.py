@@ -82,6 +82,8 @@ class Worker:
                 held = [each.taken for each in self._held.values()]
                 for taken in await self._inbox.take(workplaces, free, held=held):
                     self._begin(taken)
+                # What was begun must be known as held before work is taken again.
+                await asyncio.sleep(0)
                 pause_s = PAUSE_MIN_S
             except StoreError as err:
                 log.warning("no work can be taken, trying again: %s", err)
