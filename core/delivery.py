@@ -32,6 +32,7 @@ class Delivery:
         self._reply: Reply | None = None
         self._saved_ref: Ref | None = held.taken.ref
         self._blind_until = 0.0
+        self._is_closed = False
 
     @property
     def is_open(self) -> bool:
@@ -55,7 +56,9 @@ class Delivery:
             self._reply = await adapter.open_reply(message, self._held.taken.ref)
 
     async def status(self, text: str) -> None:
-        """Shows what is going on; a failure is logged alone."""
+        """Shows what is going on until the reply is closed; a failure is logged alone."""
+        if self._is_closed:
+            return
         await self._post("status", text)
 
     async def append(self, delta: str) -> None:
@@ -72,6 +75,7 @@ class Delivery:
         await self._ask()
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await reply.close(run)
+        self._is_closed = True
 
     async def _post(self, what: str, text: str) -> None:
         reply = self._opened()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.answering import NOT_SAVED
+from core.answering import INTERRUPTED, NOT_SAVED
 from core.errors import StoreError
 from core.types import StopReason
 from tests.support import Reply, call, wait_until
@@ -133,6 +133,17 @@ async def test_a_server_that_goes_away_under_way_is_survived(
     await goes_on(bot)
     assert [text for text, _ in bot.adapter.done] == [QUESTION, "next"]
     assert model.asked[QUESTION] == 1
+
+
+async def test_a_given_answer_gets_no_more_status_when_the_process_ends(
+    bot: Running, model: RuledModel, server: Server
+) -> None:
+    gate = await begin(bot, model)
+    server.stop()
+    gate.set()
+    await wait_until(lambda: bot.adapter.run_for(QUESTION) is not None, timeout_s=30)
+    await bot.stop()
+    assert INTERRUPTED not in bot.adapter.posted[0].statuses
 
 
 async def test_a_failover_is_waited_for_and_everything_is_saved(
