@@ -1,5 +1,7 @@
 """The real model and its tokenizer: the ids it was trained on, its vectors, its floor."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -134,3 +136,12 @@ def test_process_that_comes_while_another_unpacks_does_not_wait(tmp_path: Path) 
         assert is_mine
         assert len(MiniLM(tmp_path).embed(["x"])) == 1
     assert list(tmp_path.glob("minilm-*")) == []
+
+
+@needs_model
+def test_the_runtime_keeps_and_sends_no_report_of_its_use(tmp_path: Path) -> None:
+    # A process of its own: the runtime decides once, when it is loaded, and never in CI.
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    code = "from core.search.embedder import MiniLM; MiniLM().embed(['a question'])"
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=60)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]

@@ -100,6 +100,9 @@ def _unpacked(cache: Path, version: str) -> Path | None:
 
 
 def _modules() -> tuple[Any, Any]:
+    # From 1.29 the runtime tells its maker of the machine and the model, unless this is set before
+    # it is loaded. Source: https://github.com/microsoft/onnxruntime/pull/27379
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     try:
         # Neither has types; both are imported late, since they take longer than all the rest.
         return (
