@@ -6,6 +6,7 @@ It must not hold what a command does: that is in the modules it calls.
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -47,6 +48,10 @@ def main() -> None:
     """The entry point. Exit codes: 2 for bad configuration or input, with a clear message."""
     from core.errors import BotError
 
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A letter that a terminal or a pipe cannot carry must not end a talk.
+            stream.reconfigure(errors="replace")
     try:
         app()
     except BotError as err:
@@ -70,12 +75,12 @@ def session_name(name: str | None) -> str | None:
     """A usable session name.
 
     Raises:
-        ConfigError: it is empty or too long.
+        ConfigError: it is empty, too long, or not to be shown.
     """
     from core.errors import ConfigError
 
-    if name is not None and not 0 < len(name.strip()) <= 80:
-        raise ConfigError("--session needs a name of 1 to 80 characters.")
+    if name is not None and not (0 < len(name.strip()) <= 80 and name.strip().isprintable()):
+        raise ConfigError("--session needs a name of 1 to 80 characters that can be shown.")
     return name.strip() if name is not None else None
 
 

@@ -6,11 +6,13 @@ business rule; what people can type beside questions is in bots/repl.py.
 
 import asyncio
 import getpass
+import os
 import re
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 from uuid import uuid4
 
 from rich.console import Console
@@ -60,6 +62,29 @@ def message_of(session: Session, thread: str, text: str) -> Message:
     )
 
 
+class Screen(Console):
+    """A console that falls silent when its output takes no more, as `| head` does or a full disk.
+
+    `fault` is why, unless the reader simply left.
+    """
+
+    fault: OSError | None = None
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As `Console.print`, but never raises for the output's sake."""
+        try:
+            super().print(*objects, **options)
+        except OSError as err:
+            self.fault = err
+            self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        """Writes nothing more, nor what is left in the buffer when the process ends."""
+        self.quiet = True
+        with suppress(OSError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), self.file.fileno())
+
+
 class ConsoleAdapter:
     """Answers the messages of one console session; `runs` gives them by message id."""
 
@@ -70,8 +95,8 @@ class ConsoleAdapter:
         self.expected: str | None = None
         self._is_quiet = is_quiet
         self._runs: dict[str, asyncio.Future[Run]] = {}
-        self.out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-        self.err = Console(stderr=True, highlight=False)
+        self.out = Screen(highlight=False, soft_wrap=not sys.stdout.isatty())
+        self.err = Screen(stderr=True, highlight=False)
 
     def expect(self, message: Message) -> asyncio.Future[Run]:
         """The run that will answer `message`."""

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
@@ -79,7 +80,7 @@ async def show_score(settings: Settings, file: Path, minimum: float, *, as_json:
     finally:
         await library.close()
     if as_json:
-        print(json.dumps(asdict(score), ensure_ascii=False))  # noqa: T201
+        typer.echo(json.dumps(asdict(score), ensure_ascii=False))
     else:
         out = Console(highlight=False, soft_wrap=True)
         out.print(f"{score.questions} questions: nDCG@10 {score.ndcg:.3f}, top 3 {score.top3:.3f}")
@@ -100,7 +101,7 @@ async def show_search(settings: Settings, query: str, k: int, *, as_json: bool) 
     finally:
         await library.close()
     if as_json:
-        print(json.dumps([_hit_json(hit) for hit in hits], ensure_ascii=False))  # noqa: T201
+        typer.echo(json.dumps([_hit_json(hit) for hit in hits], ensure_ascii=False))
         return
     out = Console(highlight=False, soft_wrap=True)
     if not hits:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
+import typer
 from rich.text import Text
 
 from bots.console import (
@@ -55,7 +56,7 @@ async def chat(settings: Settings, question: str | None, name: str | None, as_js
         run = await terminal.ask(question)
         if as_json:
             facts = await app.chat.facts(session)
-            print(run_json(run, {key: fact.value for key, fact in facts.items()}))  # noqa: T201
+            typer.echo(run_json(run, {key: fact.value for key, fact in facts.items()}))
         return 0 if run.stop_reason is StopReason.DONE else 3
     finally:
         await app.close()
@@ -73,12 +74,18 @@ class Terminal:
         self.is_leaving = False
 
     async def ask(self, text: str) -> Run:
-        """The run that answers `text`; Ctrl-C cancels it."""
+        """The run that answers `text`; Ctrl-C cancels it.
+
+        Raises:
+            ConfigError: the answer cannot be written where it should go.
+        """
         message = message_of(self.session, self.conversation.thread, text)
         expected = self.adapter.expect(message)
         async with self._serving(), self._cancel_on_interrupt(message):
             await self.app.chat.submit(message)
             self.last = await expected
+        if fault := self.adapter.out.fault:
+            raise ConfigError(f"The answer could not be written: {fault.strerror}.")
         return self.last
 
     async def finish_earlier(self) -> None:
@@ -87,9 +94,12 @@ class Terminal:
         if (await backlog.stats()).depth == 0:
             return
         self.adapter.note("An earlier question is not answered yet; finishing it.")
-        async with self._serving(), asyncio.timeout(EARLIER_TIMEOUT_S):
-            while (await backlog.stats()).depth:  # noqa: ASYNC110 - another process may do it
-                await asyncio.sleep(LOCK_POLL_S)
+        try:
+            async with self._serving(), asyncio.timeout(EARLIER_TIMEOUT_S):
+                while (await backlog.stats()).depth:  # noqa: ASYNC110 - another process may do it
+                    await asyncio.sleep(LOCK_POLL_S)
+        except TimeoutError:
+            self.adapter.note("It takes long, and goes on with the next question.")
 
     @asynccontextmanager
     async def _serving(self) -> AsyncGenerator[None]:

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from rich.console import Console
-
-from bots.console import ConsoleAdapter, message_of, session_of
+from bots.console import ConsoleAdapter, Screen, message_of, session_of
 from core.app import App
 from core.config import Settings
 from core.types import Message
@@ -199,8 +197,8 @@ class ConsoleStage:
         self._count = 0
         self.adapter = ConsoleAdapter(self._sessions["a"])
         self.adapter.workspaces = [each.workspace for each in self._sessions.values()]
-        self.adapter.out = Console(file=self._screen, soft_wrap=True, highlight=False)
-        self.adapter.err = Console(file=io.StringIO(), highlight=False)
+        self.adapter.out = Screen(file=self._screen, soft_wrap=True, highlight=False)
+        self.adapter.err = Screen(file=io.StringIO(), highlight=False)
         self.rules = world.rules
         self.asked = world.asked
 

@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from bots import repl
+from bots.console import ConsoleAdapter, message_of, session_of
+from core.app import App
+from core.config import Settings
 from tests.anthropic_server import AnthropicServer
 
 FOOTNOTE = Path(sys.executable).with_name("footnote")
@@ -110,6 +114,7 @@ def test_another_stop_reason_exits_with_3_and_still_answers(cli: Cli) -> None:
         (["chat", "   "], {}, "question is empty"),
         (["chat", "--json"], {}, "--json needs a question"),
         (["chat", "hi", "--session", ""], {}, "--session"),
+        (["memory", "--session", "\udcff"], {}, "--session"),
         (["chat", "hi"], {"MAX_TURNS": "many", "TIMEOUT_S": "-1"}, "TIMEOUT_S"),
         (["chat", "hi"], {"REDIS_URL": "redis://user:hunter22@127.0.0.1:1/0"}, "127.0.0.1:1"),
     ],
@@ -163,6 +168,40 @@ def test_a_talk_over_a_pipe_runs_commands_and_questions(cli: Cli) -> None:
     assert "I do not know /nope" in out
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_who_leaves_early_ends_nothing_and_leaves_nothing_waiting(
+    cli: Cli, options: list[str]
+) -> None:
+    process = cli.start("chat", QUESTION, *options)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert "Error" not in err
+    assert "0 waiting or under way, oldest 0 s, 0 in flight, 0 dead" in cli("inbox")[0]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full disk to offer")
+def test_an_answer_that_cannot_be_written_is_said_and_not_tried_for_ever(cli: Cli) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.Popen(
+            [FOOTNOTE, "chat", QUESTION],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=cli.environ,
+        )
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "could not be written: No space left" in err
+    assert "Traceback" not in err
+
+
+def test_a_terminal_of_few_letters_shows_what_it_can(cli: Cli) -> None:
+    out, _ = cli("chat", QUESTION, PYTHONIOENCODING="ascii:strict")
+    assert "At the top of your resume put your name" in out
+    assert "Stopped: done ? 2 model calls" in out
+
+
 def test_search_and_index_show_what_the_bot_finds(cli: Cli, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -214,6 +253,25 @@ async def test_a_killed_chat_answers_when_it_is_started_again(cli: Cli) -> None:
     assert f"An earlier question is answered first: {QUESTION}" in err
     assert "At the top of your resume" in out
     assert "Stopped: done" in out
+
+
+async def test_an_earlier_question_that_takes_long_does_not_end_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(repl, "EARLIER_TIMEOUT_S", 0.0)
+    session = session_of("one")
+    app = await App.open(Settings(data_dir=tmp_path, offline=True, grace_s=1.0))
+    try:
+        await app.chat.submit(message_of(session, "main", "How long should a resume be?"))
+        terminal = repl.Terminal(app, ConsoleAdapter(session), session, "main")
+        await terminal.finish_earlier()
+        run = await terminal.ask(QUESTION)
+    finally:
+        await app.close()
+    said = capsys.readouterr()
+    assert "It takes long" in said.err
+    assert "At the top of your resume" in run.text
+    assert said.out.count("Stopped: done") == 2
 
 
 def test_inbox_shows_what_waits(cli: Cli) -> None:
