@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from core.protocols import (
     Block,
@@ -80,7 +80,7 @@ class Incoming:
         """The complete reply, in canonical blocks; kinds that we never asked for are left out.
 
         Raises:
-            Unreadable: a tool's input is no JSON, although the reply was not cut off.
+            Unreadable: a tool's input is no JSON object, although the reply was not cut off.
         """
         blocks: list[Block] = []
         for index in sorted(self._parts):
@@ -169,17 +169,18 @@ class Incoming:
                 log.warning("left out a content block of the unknown kind %r", other)
         return None
 
-    def _input(self, part: _Part) -> Any:
+    def _input(self, part: _Part) -> Mapping[str, Any]:
         written = "".join(part.json)
-        if not written.strip():
-            return part.start.get("input") or {}
         try:
-            return json.loads(written)
+            given: Any = json.loads(written) if written.strip() else part.start.get("input") or {}
         except ValueError:
             if self._stop_reason in ("max_tokens", "model_context_window_exceeded"):
                 # Cut off in the middle of a call, which is never run.
                 return {}
             raise
+        if not isinstance(given, dict):
+            raise TypeError("a tool's input must be an object")
+        return cast("Mapping[str, Any]", given)
 
 
 def _citations(raw: list[Mapping[str, Any]]) -> tuple[Citation, ...]:

@@ -149,9 +149,10 @@ def test_call_that_was_cut_off_has_no_input(reason: str) -> None:
     assert incoming.reply().blocks == [CALL]
 
 
-def test_input_that_is_no_json_is_no_reply() -> None:
-    half = delta(0, "input_json_delta", "partial_json", '{"query": "resu')
-    incoming, _ = read(framed([start(0, CALL), half, stop(0)], "tool_use"))
+@pytest.mark.parametrize("written", ['{"query": "resu', '["resume"]', '"resume"', "null"])
+def test_input_that_is_no_json_object_is_no_reply(written: str) -> None:
+    sent = delta(0, "input_json_delta", "partial_json", written)
+    incoming, _ = read(framed([start(0, CALL), sent, stop(0)], "tool_use"))
     with pytest.raises(Unreadable):
         incoming.reply()
 
