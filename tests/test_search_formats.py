@@ -58,6 +58,24 @@ def test_html_says_itself_how_it_is_written() -> None:
     assert parse("a.html", page.encode("shift_jis")).title == "接続手順"
 
 
+@pytest.mark.parametrize(
+    ("named", "written"),
+    [
+        ("iso-8859-1", "cp1252"),
+        ("ISO-8859-1", "utf-8"),
+        ("utf-16", "utf-8"),
+        ("undefined", "utf-8"),
+    ],
+)
+def test_html_that_says_it_wrongly_is_read_as_browsers_do(named: str, written: str) -> None:
+    page = f'<meta charset="{named}"><h1>The “Café”</h1><p>It’s open – €5, please.</p>'
+    data = page.encode(written)
+    data += b"\n" * (len(data) % 2)  # an odd number of bytes is no UTF-16 anyway
+    parsed = parse("a.html", data)
+    assert parsed.title == "The “Café”"
+    assert parsed.parts[0].text == "It’s open – €5, please."
+
+
 def test_docx_keeps_headings() -> None:
     data = docx([("Heading1", "Leave"), ("", "Ask early."), ("Heading2", "Sick"), ("", "Call.")])
     parsed = parse("leave.docx", data)

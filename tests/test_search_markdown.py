@@ -49,6 +49,13 @@ def test_heading_paths_titles_and_lines() -> None:
     ]
 
 
+def test_a_preamble_may_write_its_values_below_their_names() -> None:
+    outline = cut_markdown("---\ntitle: >-\n  Badges for\n  guests\ntags: x\n---\n\nAsk for one.\n")
+    assert outline.title == "Badges for guests"
+    outline = cut_markdown("---\ndescription: |\n  How badges work.\n---\n# Badges\n")
+    assert (outline.title, outline.pieces[0].text) == ("Badges", "How badges work.")
+
+
 def test_links_are_resolved_and_invisible_marks_removed() -> None:
     text = cut_markdown(ARTICLE).pieces[2].text
     assert text == (

@@ -14,7 +14,7 @@ from core.search.language import language_of
 from core.search.markdown import cut_markdown
 from core.search.pieces import Outline, cut_text
 
-VERSION = 3
+VERSION = 4
 """Raised when the same file gives other passages, so that indexes made before are rebuilt."""
 
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})

@@ -27,6 +27,7 @@ _pdfium = threading.Lock()
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _METADATA = re.compile(r"---\n(?:[\w-]+: .*\n)+---\n\s*")
+_LATIN = frozenset({"iso-8859-1", "iso8859-1", "latin1", "latin-1", "us-ascii", "ascii"})
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w-]{2,40})", re.IGNORECASE)
 
 
@@ -162,12 +163,15 @@ def _encoding(data: bytes) -> str | None:
 def _decode_html(data: bytes) -> str:
     """A page says itself how it is written; otherwise it is judged like any text."""
     named = _CHARSET.search(data[:2_048])
-    if named and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        try:
-            return data.decode(named[1].decode())
-        except (LookupError, UnicodeDecodeError):
-            return decode(data)
-    return decode(data)
+    name = named[1].decode().lower() if named else ""
+    # What calls itself Latin-1 is Windows-1252, and a page that could be read this far is no
+    # UTF-16. Source: https://encoding.spec.whatwg.org/#names-and-labels, HTML 13.2.3.2
+    if not name or name in _LATIN or name.startswith("utf-16"):
+        return decode(data)
+    try:
+        return data.decode(name)
+    except (LookupError, UnicodeError):
+        return decode(data)
 
 
 def _from_markup(html: str) -> Content:

@@ -5,6 +5,7 @@ It must not know where the text came from, nor how pieces are stored.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from core.search.pieces import Block, Outline, Piece, Section, pieces_of
 
@@ -22,6 +23,7 @@ _WIKI_LINK = re.compile(r"!?\[\[([^\]|]+)(?:\|([^\]]+))?\]\]")
 _IMAGE = re.compile(r"!\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_FOLDED = re.compile(r"[|>][-+]?")
 _SETTING = re.compile(r"(title|description)\s*[:=]\s*(.+?)\s*$", re.IGNORECASE)
 
 
@@ -58,15 +60,17 @@ def _front_matter(lines: Sequence[str]) -> tuple[int, str, str]:
     if end is None:
         return 0, "", ""
     found: dict[str, str] = {}
-    for line in lines[1:end]:
+    for at, line in enumerate(lines[1:end], 1):
         if match := _SETTING.match(line):
-            found.setdefault(match[1].lower(), match[2].strip("\"'"))
-    description = found.get("description", "")
-    return (
-        end + 1,
-        found.get("title", ""),
-        "" if description in ("|", ">", ">-", "|-") else description,
-    )
+            value = match[2].strip("\"'")
+            if _FOLDED.fullmatch(value):
+                value = " ".join(takewhile(_is_indented, lines[at + 1 : end]))
+            found.setdefault(match[1].lower(), " ".join(value.split()))
+    return end + 1, found.get("title", ""), found.get("description", "")
+
+
+def _is_indented(line: str) -> bool:
+    return line[:1].isspace() or not line
 
 
 def _sections(lines: Sequence[str], start: int) -> Iterator[Section]:
