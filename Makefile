@@ -16,6 +16,8 @@ PYTEST_ARGS ?= -n 3 --dist loadfile
 chat: .venv/.ready
 	@$(BIN)/footnote chat $(if $(Q),"$$Q")
 
+# As it was typed: make would take "$5" in a question for a variable of its own.
+override Q := $(value Q)
 export Q
 
 test: lint types tests

@@ -80,6 +80,8 @@ class Terminal:
             ConfigError: the answer cannot be written where it should go.
         """
         message = message_of(self.session, self.conversation.thread, text)
+        if message.is_cut:
+            self.adapter.note(f"Only the first {len(message.text):,} characters are read.")
         expected = self.adapter.expect(message)
         async with self._serving(), self._cancel_on_interrupt(message):
             await self.app.chat.submit(message)

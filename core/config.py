@@ -3,6 +3,7 @@
 It must not know any platform: an adapter subclasses `Settings` for its own variables.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,7 +21,14 @@ def _trimmed(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
 
 
+def _is_address(value: str) -> str:
+    if not re.match(r"https?://[^/]", value):
+        raise ValueError("must begin with http:// or https://")
+    return value
+
+
 Text = Annotated[str, BeforeValidator(_trimmed)]
+Address = Annotated[Text, AfterValidator(_is_address)]
 Secret = Annotated[SecretStr, BeforeValidator(_trimmed)]
 Folder = Annotated[Path, AfterValidator(Path.expanduser)]  # no shell expands what is in .env
 
@@ -33,7 +41,7 @@ class Settings(BaseSettings):
     )
 
     anthropic_api_key: Secret | None = None
-    anthropic_base_url: Text | None = None
+    anthropic_base_url: Address | None = None
     model: Text = "claude-haiku-5-5"
     thinking: Literal["disabled", "adaptive"] = "disabled"
     citations: bool = True
@@ -67,7 +75,7 @@ class Settings(BaseSettings):
     @property
     def is_offline(self) -> bool:
         """Whether the offline model answers: asked for, or no key is set."""
-        return self.offline or self.anthropic_api_key is None
+        return self.offline or not self.anthropic_api_key
 
     @property
     def limits(self) -> Limits:
@@ -88,14 +96,17 @@ def load_settings(kind: type[S], overrides: Mapping[str, Any] | None = None) -> 
     """Settings of `kind` from the environment, `.env` and `overrides` (which win).
 
     Raises:
-        ConfigError: naming every bad variable at once, and never a value.
+        ConfigError: naming every bad variable at once, and never a value; or `.env` is no text.
     """
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
         return kind(**given)
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError("The file .env cannot be read; it must be text in UTF-8.") from None
     except ValidationError as err:
         lines = [
-            f"  {'.'.join(str(part) for part in problem['loc']).upper()}: {problem['msg']}"
+            f"  {'.'.join(str(part) for part in problem['loc']).upper()}: "
+            f"{problem['msg'].removeprefix('Value error, ')}"
             for problem in err.errors(include_input=False, include_url=False)
         ]
         raise ConfigError("These settings are wrong:\n" + "\n".join(lines)) from None

@@ -168,6 +168,11 @@ def test_a_talk_over_a_pipe_runs_commands_and_questions(cli: Cli) -> None:
     assert "I do not know /nope" in out
 
 
+def test_a_question_that_is_cut_says_so(cli: Cli) -> None:
+    _, err = cli("chat", f"{QUESTION} {'x' * 8_000}")
+    assert "Only the first 8,000 characters are read." in err
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_reader_who_leaves_early_ends_nothing_and_leaves_nothing_waiting(
     cli: Cli, options: list[str]

@@ -1,6 +1,8 @@
 """Settings: read from the environment, checked as a whole, never shown."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,36 @@ def test_every_bad_variable_is_named_at_once_and_no_value_is_shown(
 ) -> None:
     monkeypatch.setenv("MAX_TURNS", "hunter22")
     monkeypatch.setenv("TIMEOUT_S", "-1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "hunter22:4000")
     with pytest.raises(ConfigError) as caught:
         load_settings(Settings)
     assert "MAX_TURNS" in str(caught.value)
     assert "TIMEOUT_S" in str(caught.value)
+    assert "ANTHROPIC_BASE_URL: must begin with http:// or https://" in str(caught.value)
     assert "hunter22" not in str(caught.value)
+
+
+def test_a_file_of_settings_that_is_no_text_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Settings.model_config, "env_file", str(tmp_path / ".env"))
+    (tmp_path / ".env").write_bytes("MODEL=café".encode("cp1252"))
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load_settings(Settings)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_a_question_reaches_make_chat_as_it_was_typed() -> None:
+    question = """What costs $5, "$HOME" or `id`; isn't it $(Q)?"""
+    show = """show: ; @printf %s "$$Q" """
+    made = subprocess.run(
+        ["make", "--eval", show, "show", f"Q={question}"],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout == question
 
 
 def test_values_are_trimmed_folders_expanded_and_options_win(
@@ -39,8 +66,9 @@ def test_values_are_trimmed_folders_expanded_and_options_win(
 
 def test_without_a_key_the_offline_model_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings(Settings).is_offline
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "")
-    assert load_settings(Settings).is_offline
+    for blank in ("", " "):
+        monkeypatch.setenv("ANTHROPIC_API_KEY", blank)
+        assert load_settings(Settings).is_offline
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     assert not load_settings(Settings).is_offline
     assert load_settings(Settings, {"offline": True}).is_offline
