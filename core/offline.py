@@ -132,7 +132,8 @@ def _calls(question: str, messages: Sequence[ChatMessage], names: set[str]) -> l
     if "search_docs" in names and terms and not _known_facts(rest, messages):
         query = rest.strip()
         if len(terms) <= _FEW_TERMS and (before := _question_before(messages)):
-            query = f"{before} {query}"  # a follow-up such as "and in Germany?"
+            # a follow-up such as "and in Germany?", or else a short question of its own
+            wanted.append(("search_docs", {"query": f"{before} {query}"}))
         wanted.append(("search_docs", {"query": query}))
     turn = len(messages)
     return [

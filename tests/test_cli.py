@@ -158,6 +158,12 @@ def test_a_named_session_is_one_conversation_across_processes(cli: Cli) -> None:
     assert "How long should a resume be?" in followed["trace"][0]["input"]["query"]
 
 
+def test_a_short_question_after_one_off_the_topic_is_answered_for_itself(cli: Cli) -> None:
+    cli.ask("How do I reset the quantum flux?", "--session", "one")
+    short = cli.ask("What is an ATS?", "--session", "one")
+    assert short["sources"][0]["path"] == "how-applicant-tracking-systems-work.md"
+
+
 def test_a_talk_over_a_pipe_runs_commands_and_questions(cli: Cli) -> None:
     lines = f"My name is Ada.\n/memory\n{QUESTION}\n/trace\n/forget name\n/memory\n/nope\n/quit\n"
     out, _ = cli("chat", stdin=lines)
