@@ -21,7 +21,7 @@ TALK = frozenset(
         "input secretstr undefined leaked exposed needs default and but because then than all "
         "less more about unique public private personal confidential sensitive yet again failing "
         "choose retype enter type enable disable see ask contact get find per either "
-        "both part like case read write only plain time hard "
+        "both part like case read write only plain time hard great helpful handy recommended "
         "strength expiry history manager policy reset link page form box prompt "
         "length up to be it as if raise return pass print yield throw",
         # German

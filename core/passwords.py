@@ -37,7 +37,7 @@ _LANGUAGES = (
     ("парол", r"парол[ья]", "это|был"),
     ("κωδικ", r"κωδικός(?: πρόσβασης)?", "είναι"),
     ("كلمة", r"كلمة (?:السر|المرور)", "هي"),
-    ("סיסמ", r"סיסמ(?:ה|תי|א)", "היא"),
+    ("סיסמ", r"סיסמ(?:ה|תי|א)(?: שלי)?", "היא"),
     ("पासवर्ड", r"पासवर्ड", "है"),
 )
 # Ordinary words that can mean a password ("la clave es la paciencia"): only with a digit.
@@ -56,7 +56,7 @@ _FOR = (
     r"(?:\s{1,3}(?:for|to|of|on|at|i use|we use|für|zum|zur|vom|von|du|de|para|do|da|per|del|pour"
     r"|voor|van|от|для|till|til)(?:\s{1,3}[\w'’.@-]{1,30}){1,4}?)?"
 )
-_SEPARATOR = r"\s{0,3}(?::=|->|=>|→|[:=：>])\*{0,2}\s{0,3}(?:is\s{1,3})?|\s{1,3}[–—-]\s{1,3}"
+_SEPARATOR = r"\s{0,3}(?::=|->|=>|→|[:=：]|>(?=\S))\*{0,2}\s{0,3}(?:is\s{1,3})?|\s{1,3}[–—-]\s{1,3}"
 _STILL = r"(?:\s{1,3}(?:still|now|just|simply|jetzt|noch))?\s{0,3}[:–—-]?\s{1,3}"
 _VALUE = (
     r"\*{0,2}(?P<secret>\"[^\"\n]{3,80}\"|“[^”\n]{3,80}”|'[^'\n]{3,80}'|`[^`\n]{3,80}`"
@@ -108,8 +108,8 @@ def _forms() -> tuple[_Form, ...]:
         *forms,
         _form(
             "password",
-            "pass¦pw¦wachtwoord¦парол",
-            r"(?:pass ?word|pass ?phrase|pass ?code|passwort|wachtwoord|парол[ья])\s{1,3}"
+            "pass¦pw¦wachtwoord¦парол¦पासवर्ड",
+            r"(?:pass ?word|pass ?phrase|pass ?code|passwort|wachtwoord|парол[ья]|पासवर्ड)\s{1,3}"
             rf"(?:(?:has been |was |is )?(?:changed |set |reset )?to\s{{1,3}})?{_WITH_DIGIT}",
             needs_digit=True,
         ),

@@ -186,6 +186,14 @@ def rules() -> tuple[Rule, ...]:
                 _is_no_placeholder,
             ),
             (
+                "password",
+                "redis-cli¦valkey-cli¦sshpass¦mysql",
+                r"\b(?:(?:redis|valkey)-cli(?=\s)[^\n]{0,200}?\s-a\s{1,3}|sshpass\s{1,3}-p\s{0,3}"
+                r"|mysql(?:dump|admin)?(?=\s)[^\n]{0,200}?\s(?:-p|--password=))[\"']?"
+                r"(?P<secret>[^\s\"']{3,100})",
+                _is_no_placeholder,
+            ),
+            (
                 "api key",
                 "key¦secret¦token¦credential",
                 r"(?i:(?:api|access|secret|private|auth|account|encryption|signing|master|license"
