@@ -23,7 +23,8 @@ from pathlib import Path
 import bots.process
 from core.config import Settings
 
-bots.process.LAST_RESORT_S = 1.0
+if sys.argv[3] == "close":
+    bots.process.LAST_RESORT_S = 1.0
 
 class Link:
     platform, workspaces = "test", ("W1",)
