@@ -53,7 +53,8 @@ _EVERYONE = re.compile(
     r"@(?=(?:everyone|here)\b)|(?<!\w)@(?=(?:channel|group)\b)|@(?=(?:channel|group)\b(?!\.\w))",
     re.IGNORECASE,
 )
-_DISCORD_TOKEN = re.compile(r"<(?=(?:@|#|/|id:|t:|a?:))")
+_DISCORD_EVERYONE = re.compile(r"@(?=everyone|here\b)", re.IGNORECASE)
+_DISCORD_TOKEN = re.compile(r"<(?=@[!&]?\d|#\d|a?:\w+:\d|/[^<>\n]*:\d|id:\w|t:-?\d)")
 
 
 def footer(run: Run) -> str:
@@ -146,8 +147,11 @@ def defuse_slack(text: str) -> str:
 
 
 def defuse_discord(text: str) -> str:
-    """Markdown in which Discord shows no mention of anyone and no live token."""
-    text = _EVERYONE.sub("@" + ZERO_WIDTH_SPACE, text)
+    """Markdown in which Discord shows no mention of anyone and no live token.
+
+    Nothing else is touched: in code `</div>`, `<#` and `@group` are ordinary.
+    """
+    text = _DISCORD_EVERYONE.sub("@" + ZERO_WIDTH_SPACE, text)
     return _DISCORD_TOKEN.sub("<" + ZERO_WIDTH_SPACE, text)
 
 

@@ -1,6 +1,7 @@
 """Markdown for Discord, and the pace of edits."""
 
 import asyncio
+import re
 
 import pytest
 from hypothesis import given
@@ -59,11 +60,36 @@ def test_markdown_that_discord_does_not_know(given_text: str, shown: str):
     assert to_discord(given_text) == shown
 
 
+LIVE = re.compile(r"@everyone|@here\b|<(?:@[!&]?|#|a?:\w+:)\d", re.IGNORECASE)
+
+
 @given(st.text(alphabet=st.sampled_from("@everyonhr<>&!#:1234|`~-\n[]() abc"), max_size=300))
 def test_nothing_live_survives(text: str):
     shown = to_discord(text)
-    for token in ("@everyone", "@here", "<@", "<#", "<:"):
-        assert token not in shown
+    assert not LIVE.search(shown)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "<ul>\n  <li>one</li>\n</ul>",
+        "@group.command()\ndef hello(): ...",
+        "<# a comment of PowerShell #>",
+        "void f(List<@NonNull String> all)",
+        "<a:t>text of a slide</a:t>",
+    ],
+)
+def test_code_reaches_people_as_it_was_written(code: str):
+    fenced = f"```\n{code}\n```"
+    assert to_discord(fenced) == fenced
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["<@1>", "<@!1>", "<@&1>", "<#1>", "<:x:1>", "<a:x:1>", "</ask:1>", "<id:browse>", "<t:1:R>"],
+)
+def test_every_kind_of_token_is_dead(token: str):
+    assert token not in to_discord(f"see {token}")
 
 
 @given(st.lists(st.sampled_from([TABLE, "```py\nx = 1\n```", "word " * 300, "# H", "- a"])))
