@@ -192,6 +192,10 @@ class AnswerText:
         """A paragraph of our own after everything else; returns what to show."""
         shown = self.end_turn()
         gap = "\n\n" if self._finished else ""
+        marks = _FENCE.findall(self._finished)
+        if len(marks) % 2 == 1:
+            # the model was cut off inside code, which must not swallow what we say
+            gap = f"\n{marks[-1]}{gap}"
         self._finished += gap + text
         return shown + gap + text
 

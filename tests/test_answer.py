@@ -45,6 +45,12 @@ def test_a_mark_never_breaks_the_end_of_a_fence() -> None:
     assert answer.text == "```\nmake\n```\n[1]"
 
 
+def test_code_that_was_cut_off_does_not_swallow_what_is_added() -> None:
+    answer = AnswerText(book(), has_citations=True)
+    shown = answer.feed("So:\n```py\nx = ") + answer.add("I found nothing more.")
+    assert shown == answer.text == "So:\n```py\nx =\n```\n\nI found nothing more."
+
+
 def test_unknown_citations_get_no_mark() -> None:
     answer = AnswerText(book(), has_citations=True)
     answer.feed("Hello.")
