@@ -20,6 +20,18 @@ class Interactions:
         self.pings: list[Json] = []
         self.interactions: dict[str, Json] = {}
         self.responses: dict[str, list[Json]] = {}
+        self.base = ""
+
+    def _store_files(self, message: Json, body: Json) -> None:
+        for name, data in body.get("_files", []):
+            message["attachments"].append(self.world.attachment(self.base, name, data))
+
+    def _take(self, message: Json, body: Json) -> None:
+        """What `body` says of `message`, its files stored as attachments."""
+        message |= {k: v for k, v in body.items() if k not in ("_files", "attachments")}
+        if "attachments" in body:
+            message["attachments"] = []
+        self._store_files(message, body)
 
     def _check_text(self, body: Json) -> None:
         content = body.get("content")
@@ -65,7 +77,7 @@ class Interactions:
             "edited_timestamp": None, "tts": False, "mention_everyone": False, "pinned": False,
             "mention_roles": [], "attachments": [], "embeds": [], "content": "",
         }  # fmt: skip
-        made |= body
+        self._take(made, body)
         self.responses.setdefault(token, []).append(made)
         return made
 
@@ -87,7 +99,7 @@ class Interactions:
         message = found[0]
         self._check_text(body)
         self._note_ping(body, is_reply=False)
-        message |= body
+        self._take(message, body)
         return {**self._shape(token), **message, "id": snowflake()}
 
     def _shape(self, token: str) -> Json:

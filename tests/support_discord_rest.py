@@ -61,7 +61,6 @@ class Rest(Interactions):
         self.dispatch = dispatch
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
-        self.base = ""
         self.gateway_url = ""
         self.limits = Limits()
 
@@ -249,10 +248,6 @@ class Rest(Interactions):
             w.nonces[channel["id"], nonce] = message["id"]
         self.dispatch("MESSAGE_CREATE", message)
         return message
-
-    def _store_files(self, message: Json, body: Json) -> None:
-        for name, data in body.get("_files", []):
-            message["attachments"].append(self.world.attachment(self.base, name, data))
 
     def _edit(self, channel: Json, message: Json, body: Json) -> Json:
         self._check_text(body)

@@ -194,8 +194,10 @@ async def test_trace_is_for_the_asker_alone_at_each_click(at: Scene):
     assert "Only whoever asked" in (await shown(at, token))["content"]
     token = at.server.click(at.channel, at.ann, {}, "trace:run-1")
     assert "search" in (await shown(at, token))["content"]
-    files = [c.body["_files"] for c in at.calls("PATCH", "/webhooks/") if "_files" in c.body]
-    [[(name, data)]] = files
+    [call] = [c for c in at.calls("PATCH", "/webhooks/") if "_files" in c.body]
+    await wait_until(lambda: call.status)
+    assert call.status == 200
+    [(name, data)] = call.body["_files"]
     assert name == "trace.md"
     assert b"long output" in data
 
