@@ -89,7 +89,8 @@ class Rest(Interactions):
     async def handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix("/api/v10")
         if path.startswith("/cdn/"):
-            return web.Response(body=self.world.files[path.split("/")[2]])
+            data = self.world.files.get(path.split("/")[2])
+            return web.Response(status=404) if data is None else web.Response(body=data)
         body = await self._body(request)
         call = Call(request.method, path, body, time.monotonic())
         self.calls.append(call)

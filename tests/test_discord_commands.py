@@ -85,32 +85,6 @@ async def test_private_answer_after_the_token_expired_goes_to_the_dm_and_never_t
     assert "took too long" in post["content"]
 
 
-async def test_message_menu_asks_for_the_question_and_takes_the_message_along(at: Scene):
-    target = at.server.world.post(at.channel, at.ben, "disk is full")
-    data = {
-        "id": "1",
-        "name": "Ask about this",
-        "type": 3,
-        "target_id": target["id"],
-        "resolved": {"messages": {target["id"]: target}},
-    }
-    token = at.server.interact(at.channel, at.ann, 2, data)
-    state = at.server.rest.interactions[token]
-    await wait_until(lambda: "callback" in state)
-    assert state["callback"]["type"] == 9
-    modal = state["callback"]["data"]
-    [row] = modal["components"]
-    field = row["components"][0]
-    assert field["value"] == "What does this mean?"
-    sent = {"type": 1, "components": [{**field, "value": "why?"}]}
-    modal_data = {"custom_id": modal["custom_id"], "components": [sent]}
-    at.server.interact(at.channel, at.ann, 5, modal_data)
-    message = await at.client.adapter.enrich(await at.asked())
-    assert message.text == "why?"
-    [context] = message.context
-    assert context.text == "ben: disk is full"
-
-
 async def test_memory_shows_facts_and_deletes_the_one_chosen():
     facts = {"shift": Fact("covers @everyone", 1_700_000_000, "1"), "team": Fact("ops", 1, "2")}
     async with scene(door=Door(kept=dict(facts))) as at:

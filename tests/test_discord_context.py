@@ -1,10 +1,12 @@
 """What comes with a question in Discord and is not the user's text."""
 
+from typing import Any
+
 import pytest
 
 from bots.discord.context import MAX_TEXT_CHARS
 from bots.discord.ingress import WITHOUT_TEXT
-from tests.support_discord import Scene, scene
+from tests.support_discord import Scene, scene, wait_until
 
 
 @pytest.fixture
@@ -116,3 +118,62 @@ async def test_failed_look_up_leaves_the_question_as_it_was(at: Scene):
     message = await at.asked()
     at.server.rest.fail("GET", r"/messages/", 403, 50001)
     assert await at.client.adapter.enrich(message) == message
+
+
+async def asked_about(at: Scene, target: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """What core got when Ann chose "Ask about this" on `target`: question and context."""
+    data = {
+        "id": "1",
+        "name": "Ask about this",
+        "type": 3,
+        "target_id": target["id"],
+        "resolved": {"messages": {target["id"]: target}},
+    }
+    token = at.server.interact(at.channel, at.ann, 2, data)
+    state = at.server.rest.interactions[token]
+    await wait_until(lambda: "callback" in state)
+    assert state["callback"]["type"] == 9
+    modal = state["callback"]["data"]
+    [row] = modal["components"]
+    field = row["components"][0]
+    assert field["value"] == "What does this mean?"
+    sent = {"type": 1, "components": [{**field, "value": "why?"}]}
+    modal_data = {"custom_id": modal["custom_id"], "components": [sent]}
+    at.server.interact(at.channel, at.ann, 5, modal_data)
+    message = await at.client.adapter.enrich(await at.asked())
+    return message.text, {each.label: each.text for each in message.context}
+
+
+async def test_message_menu_asks_for_the_question_and_takes_the_message_along(at: Scene):
+    target = at.server.world.post(at.channel, at.ben, "disk is full")
+    text, context = await asked_about(at, target)
+    assert text == "why?"
+    assert context == {"the message asked about": "ben: disk is full"}
+
+
+async def test_message_menu_takes_files_embeds_and_forwards_along(at: Scene):
+    file = at.server.world.attachment(at.server.rest.base, "message.txt", b"x" * 9_000)
+    forwarded = {
+        "type": 0, "content": "db1 is down", "embeds": [], "attachments": [], "flags": 0,
+        "timestamp": "2026-01-01T00:00:00+00:00", "edited_timestamp": None, "mentions": [],
+        "mention_roles": [],
+    }  # fmt: skip
+    more = {"attachments": [file], "message_snapshots": [{"message": forwarded}]}
+    embeds = [{"type": "rich", "description": "Alert"}]
+    _, context = await asked_about(
+        at, at.server.world.post(at.channel, at.ben, "", embeds=embeds, **more)
+    )
+    assert context == {
+        "embed in the message asked about": "Alert",
+        "forwarded message in the message asked about": "db1 is down",
+        "attachment message.txt in the message asked about (truncated)": "x" * MAX_TEXT_CHARS,
+    }
+
+
+async def test_message_menu_says_what_could_not_be_read(at: Scene):
+    file = at.server.world.attachment(at.server.rest.base, "a.txt", b"x")
+    del at.server.world.files[file["id"]]
+    _, context = await asked_about(
+        at, at.server.world.post(at.channel, at.ben, "", attachments=[file])
+    )
+    assert context == {"the message asked about": "(what it carries could not be read)"}

@@ -13,7 +13,7 @@ from typing import Literal
 import discord
 from discord import app_commands
 
-from bots.discord.context import embed_texts
+from bots.discord.context import asked_about
 from bots.discord.gate import REFUSAL, Gate
 from bots.discord.interact import STORE_FAILED, Interaction, acknowledge, tell
 from bots.discord.memory import OwnMemory, Scope
@@ -25,8 +25,6 @@ from core.errors import StoreError
 from core.types import MAX_MESSAGE_CHARS, Author, Conversation, Message
 
 log = logging.getLogger(__name__)
-
-MAX_TARGET_CHARS = 4_000
 
 
 def make_tree(
@@ -86,17 +84,17 @@ class Commands:
         if await self._is_admitted(interaction):
             await self._memory.preview(interaction, scope)
 
-    async def ask(self, interaction: Interaction, question: str, target: str = "") -> None:
-        """/ask, and the modal of "Ask about this" with the text of the message in question."""
+    async def ask(
+        self, interaction: Interaction, question: str, target: discord.Message | None = None
+    ) -> None:
+        """/ask, and the modal of "Ask about this" with the message in question."""
         if await self._is_admitted(interaction):
             await self._ask(interaction, question, target)
 
     async def ask_about(self, interaction: Interaction, message: discord.Message) -> None:
         """The message menu: asks for the question first."""
         if await self._is_admitted(interaction):
-            target = "\n".join([message.content, *embed_texts(message.embeds)]).strip()
-            modal = _AskModal(self, f"{message.author.display_name}: {target}")
-            await interaction.response.send_modal(modal)
+            await interaction.response.send_modal(_AskModal(self, message))
 
     async def click(self, interaction: Interaction) -> None:
         """A button or a menu, told apart by its custom_id, so that it survives a restart."""
@@ -138,25 +136,29 @@ class Commands:
             log.info("a refusal could not be shown: code %s", err.code)
         return False
 
-    async def _ask(self, interaction: Interaction, question: str, target: str) -> None:
+    async def _ask(
+        self, interaction: Interaction, question: str, target: discord.Message | None
+    ) -> None:
         response = await acknowledge(interaction)
         if response is None:
             return
-        message = self._question(interaction, question, target, response.message_id or 0)
+        message = self._question(interaction, question, response.message_id or 0)
+        if target is not None:
+            # Taken along, since the bot may not be able to read it where it stands.
+            about = [[each.label, each.text] for each in await asked_about(target)]
+            message = replace(message, extra={**message.extra, "target": about})
         try:
             await self._chat.submit(message)
         except StoreError:
             await tell(interaction, STORE_FAILED)
 
-    def _question(
-        self, interaction: Interaction, question: str, target: str, shown: int
-    ) -> Message:
+    def _question(self, interaction: Interaction, question: str, shown: int) -> Message:
         place = interaction_place(interaction)
         session = place.session(self._workspace, interaction.user.id)
         conversation = Conversation(
             session.platform, self._workspace, session.channel, str(interaction.id)
         )
-        message = Message(
+        return Message(
             id=str(interaction.id),
             conversation=conversation,
             session=session,
@@ -173,10 +175,6 @@ class Commands:
                 },
             },
         )
-        if not target:
-            return message
-        cut = target[:MAX_TARGET_CHARS]
-        return replace(message, extra={**message.extra, "target": cut})
 
     async def _trace(self, interaction: Interaction, run_id: str) -> None:
         if not await acknowledge(interaction):
@@ -199,7 +197,7 @@ class _AskModal(discord.ui.Modal, title="Ask about this message"):
         label="Your question", default="What does this mean?", max_length=1_000
     )
 
-    def __init__(self, commands: Commands, target: str) -> None:
+    def __init__(self, commands: Commands, target: discord.Message) -> None:
         super().__init__(timeout=900)
         self._commands = commands
         self._target = target

@@ -30,7 +30,7 @@ _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml
 async def enrich(client: discord.Client, message: Message, me_id: int) -> Message:
     """`message` with what was shown beside it; as it was when Discord does not tell."""
     if target := message.extra.get("target"):
-        return replace(message, context=(ContextText("the message asked about", str(target)),))
+        return replace(message, context=tuple(ContextText(*each) for each in target))
     if not message.extra.get("has_context"):
         return message
     try:
@@ -40,6 +40,19 @@ async def enrich(client: discord.Client, message: Message, me_id: int) -> Messag
         log.warning("the context of message %s was not read: %s", message.id, type(err).__name__)
         return message
     return replace(message, context=(*message.context, *context))
+
+
+async def asked_about(raw: discord.Message) -> list[ContextText]:
+    """The message that somebody chose to ask about, whoever wrote it, and what it carries."""
+    label = "the message asked about"
+    said = f"{raw.author.display_name}: {raw.content}"
+    found = [_capped(label, said)] if raw.content.strip() else []
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            return found + await _beside(raw, f" in {label}")
+    except (discord.HTTPException, TimeoutError, OSError) as err:
+        log.warning("what message %s carries was not read: %s", raw.id, type(err).__name__)
+        return [*found, ContextText(label, "(what it carries could not be read)")]
 
 
 async def _collect(client: discord.Client, message: Message, me_id: int) -> list[ContextText]:
