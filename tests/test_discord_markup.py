@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bots.discord.ingress import WITHOUT_TEXT
 from bots.discord.markup import display_width, to_discord
 from bots.discord.pace import PER_WINDOW, STREAMED_PER_WINDOW, WINDOW_S, Pace
 from bots.discord.recent import Recent
 from bots.discord.render import finished, streamed, thread_name
 from core.types import Author, Conversation, Message, Session, Source
-from tests.support_discord import make_run
+from tests.support_discord import SOURCE, make_run
 
 TABLE = """Before
 
@@ -103,6 +104,21 @@ def test_parts_are_within_discords_limits(blocks: list[str]):
         assert 0 < len(part.text) <= 2_000
 
 
+@pytest.mark.parametrize("count", range(1_880, 2_000, 20))
+def test_footer_never_stands_alone_under_a_text(count: int):
+    parts = finished(make_run("word " * (count // 5), sources=(SOURCE,)))
+    assert all("word" in part.text for part in parts)
+    assert "Stopped: done" in parts[-1].text
+
+
+def test_source_with_an_endless_address_is_named_by_its_path():
+    endless = _source(1)
+    [part] = finished(make_run("Text. [1]", sources=(endless, SOURCE)))
+    assert "(`p.md`)" in part.text
+    assert f"](<{SOURCE.url}>)" in part.text
+    assert part.text.count("](<") == part.text.count(">)")
+
+
 def _source(n: int) -> Source:
     return Source(n, "T" * 200, "p.md", "T > H" * 30, f"https://a.example/{'x' * 500}", "q")
 
@@ -122,6 +138,7 @@ def test_thread_name_is_one_short_line_without_secrets():
     assert name("how\n*do* I") == "how do I"
     assert len(name("word " * 100)) <= 100
     assert name("  \n ") == "Footnote"
+    assert name(WITHOUT_TEXT) == "Footnote"
     assert "5550123" not in name("call me at +49 171 5550123")
 
 

@@ -5,7 +5,9 @@ It must not call Discord; it makes `Wanted` messages from text and runs.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from bots.discord.ingress import WITHOUT_TEXT
 from bots.discord.markup import to_discord
 from bots.discord.posts import Wanted
 from bots.text import (
@@ -17,13 +19,14 @@ from bots.text import (
     trace_line,
     trace_title,
 )
-from core.types import Message, Run
+from core.types import Message, Run, Source
 
 LIMIT = 2_000
 MAX_PARTS = 4
 MAX_TAIL = 1_500
 MAX_SOURCE_LINE = 400
 THREAD_NAME = 80
+NAMELESS = "Footnote"
 _REST_IN_FILE = "-# … the whole answer is in the attached file"
 
 
@@ -48,18 +51,17 @@ def finished(
     if len(parts) > MAX_PARTS:
         file = ("answer.md", run.text.encode())
         parts = [*parts[: MAX_PARTS - 1], _REST_IN_FILE]
-    if parts and len(parts[-1]) + len(tail) + 2 <= limit:
-        parts[-1] = f"{parts[-1]}\n\n{tail}"
-    else:
-        parts.append(tail)
+    if parts and len(parts[-1]) + len(tail) + 2 > limit:
+        # A footer alone would be one more message that says nothing.
+        parts[-1:] = split_markdown(parts[-1], limit - len(tail) - 2)
+    parts = [*parts[:-1], f"{parts[-1]}\n\n{tail}"] if parts else [tail]
     last = Wanted(parts[-1], tuple(buttons), file)
     return [*(Wanted(part) for part in parts[:-1]), last]
 
 
 def _tail(run: Run, hint: str) -> str:
     """What stands under the answer; everything on its own line, small."""
-    lines = [f"-# {to_discord(line)}" for line in source_lines(run.sources)]
-    lines = [line if len(line) <= MAX_SOURCE_LINE else line[:200] + "…" for line in lines]
+    lines = [_source_line(source) for source in run.sources]
     total = len(lines)
     while sum(map(len, lines)) > MAX_TAIL - 600:
         lines.pop()
@@ -73,6 +75,14 @@ def _tail(run: Run, hint: str) -> str:
     lines += [f"-# {hint}"] if hint else []
     lines.append(f"-# {footer(run)}")
     return "\n".join(lines)
+
+
+def _source_line(source: Source) -> str:
+    """A source, small; by its path where its address is too long, for half a link leads nowhere."""
+    [line] = source_lines([source])
+    if len(line) > MAX_SOURCE_LINE:
+        [line] = source_lines([replace(source, url=None)])
+    return f"-# {to_discord(line)}"
 
 
 def facts_button(run: Run) -> list[tuple[str, str]]:
@@ -110,7 +120,9 @@ def full_trace(run: Run) -> str:
 
 def thread_name(message: Message) -> str:
     """A thread's name from its question, 1 to 80 characters, on one line."""
-    return " ".join(public_line(message.text, THREAD_NAME).split()) or "Footnote"
+    if message.text == WITHOUT_TEXT:
+        return NAMELESS
+    return " ".join(public_line(message.text, THREAD_NAME).split()) or NAMELESS
 
 
 def _fenced(text: str) -> str:
