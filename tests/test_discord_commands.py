@@ -120,6 +120,13 @@ async def test_forget_previews_then_does_it_once(at: Scene):
     assert (name, session.user, scope) == ("forget", at.ann["id"], "everywhere")
 
 
+async def test_nothing_to_forget_is_said_plainly(at: Scene):
+    at.door.report = ForgetReport()
+    for scope, where in (("this channel", "in this channel"), ("everywhere", "anywhere")):
+        token = at.server.command(at.channel, at.ann, "forget", scope=scope)
+        assert f"nothing of yours {where}" in (await shown(at, token))["content"]
+
+
 async def test_failed_forget_says_so(at: Scene):
     at.door.report = ForgetReport(facts=1, is_complete=False)
     token = at.server.click(at.channel, at.ann, {}, "forget:channel")

@@ -122,7 +122,8 @@ async def test_direct_message_needs_no_mention_and_stays_one_conversation(at: Sc
 async def test_bare_mention_is_told_what_to_do(at: Scene):
     at.server.say(at.channel, at.ann, at.me)
     [post] = await wait_until(lambda: at.server.sent(at.channel))
-    assert "Ask me something" in post["content"]
+    # the same line answers a sticker in a direct message, where nobody mentions anybody
+    assert post["content"].startswith("Ask me something, and I will look it up")
     assert at.door.accepted == []
 
 
@@ -214,6 +215,15 @@ async def test_mute_in_a_thread_and_forget_by_text(at: Scene):
     at.server.say(at.channel, at.ann, f"{at.me} mute")
     await wait_until(lambda: "thread" in at.server.sent(at.channel)[-1]["content"])
     assert len(at.door.accepted) == 1
+
+
+async def test_mute_in_a_direct_message_is_not_pretended(at: Scene):
+    dm = at.server.world.channel(None, 1)
+    at.server.say(dm, at.ann, "mute")
+    [post] = await wait_until(lambda: at.server.sent(dm))
+    assert "cannot be muted" in post["content"]
+    assert at.door.calls == []
+    assert not at.calls("PUT", "/reactions/")
 
 
 async def test_question_waits_for_a_store_that_comes_back():

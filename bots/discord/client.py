@@ -32,8 +32,9 @@ log = logging.getLogger(__name__)
 STOP = "🛑"
 MUTED, UNMUTED = "🔇", "🔔"
 SUBMIT_RETRIES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-USAGE = "Ask me something after the mention, and I will look it up in the documents."
+USAGE = "Ask me something, and I will look it up in the documents."
 PRIVATE_COMMAND = "Please use `/{name}` here: only you will see what it shows."
+MUTE_NOT_HERE = "Here nobody but you writes to me, so I answer all of it and cannot be muted."
 MUTE_WHERE = "Please say that in the thread, or in a reply to my answer."
 NOT_TAKEN = "I could not take your question just now. Please ask again in a minute."
 BLANK = "I can only read messages that mention me here. Please mention me each time."
@@ -215,6 +216,9 @@ class FootnoteClient(discord.AutoShardedClient):
     async def _command(self, raw: discord.Message, place: Place, command: Command) -> None:
         if command in ("forget", "memory"):
             await self._say(raw, PRIVATE_COMMAND.format(name=command))
+            return
+        if place.kind == "dm":
+            await self._say(raw, MUTE_NOT_HERE)
             return
         conversation = place.conversation(self.workspace, raw.id)
         if place.kind in ("channel", "other"):

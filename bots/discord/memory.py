@@ -92,7 +92,8 @@ class OwnMemory:
             await tell(interaction, STORE_FAILED)
             return
         if not report.total:
-            await tell(interaction, f"I keep nothing of yours {_WHERE[scope]}.")
+            where = "anywhere" if scope == "everywhere" else _WHERE[scope]
+            await tell(interaction, f"I keep nothing of yours {where}.")
             return
         text = f"This deletes what I keep of yours {_WHERE[scope]}: {counts(report)}."
         view = discord.ui.View(timeout=None)
