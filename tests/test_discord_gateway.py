@@ -14,7 +14,7 @@ from core.types import Message
 from core.work import Accepted
 from tests.discord_server import DiscordServer
 from tests.support_discord import Door, make_settings, scene, settle, wait_until
-from tests.support_discord_world import SEND
+from tests.support_discord_world import SEND, VOICE
 
 
 async def test_repeated_message_after_resume_is_accepted_once():
@@ -63,16 +63,18 @@ async def test_catch_up_takes_what_came_while_away_and_is_bounded():
         server.world.post(quiet, ann, f"{me} long ago", at=now - 2 * 3600)
         own = server.world.thread(channel, server.world.bot)
         server.world.post(own, ann, "follow-up", at=now - 200)
+        voice = server.world.channel(guild, VOICE)
+        server.world.post(voice, ann, f"{me} in voice chat", at=now - 200)
 
     async with scene(prepare=prepare, discord_catch_up_messages=4) as at:
-        await at.asked(4)
+        await at.asked(5)
         await settle(at.server)
         texts = [m.text for m in at.door.accepted]
-        assert texts == ["q2", "q3", "q4", "follow-up"]
+        assert texts == ["q2", "q3", "q4", "in voice chat", "follow-up"]
         last = at.door.accepted[-1]
         assert last.needs_engaged
         assert at.server.world.channels[last.conversation.thread]["owner_id"] == at.bot["id"]
-        assert len(at.calls("GET", "/messages")) == 2
+        assert len(at.calls("GET", "/messages")) == 3
 
 
 async def test_catch_up_says_and_does_nothing_a_second_time():

@@ -16,6 +16,7 @@ from bots.discord.settings import DiscordSettings
 log = logging.getLogger(__name__)
 
 CHANNEL_TIMEOUT_S = 30.0
+Readable = discord.TextChannel | discord.VoiceChannel | discord.Thread
 
 
 class CatchUp:
@@ -44,12 +45,12 @@ class CatchUp:
             for channel in self._channels(after.id):
                 await self._read(channel, after)
 
-    def _channels(self, after: int) -> Iterator[discord.TextChannel | discord.Thread]:
+    def _channels(self, after: int) -> Iterator[Readable]:
         """Where something new is, by the id of its last message, and we may read it."""
         for guild in self._client.guilds:
             if self._guild_ids and guild.id not in self._guild_ids:
                 continue
-            for channel in [*guild.text_channels, *guild.threads]:
+            for channel in [*guild.text_channels, *guild.voice_channels, *guild.threads]:
                 if (channel.last_message_id or 0) <= after:
                     continue
                 try:
@@ -59,9 +60,7 @@ class CatchUp:
                 if allowed.view_channel and allowed.read_message_history:
                     yield channel
 
-    async def _read(
-        self, channel: discord.TextChannel | discord.Thread, after: discord.Object
-    ) -> None:
+    async def _read(self, channel: Readable, after: discord.Object) -> None:
         # The newest ones: an unread flood must not hide what was asked last.
         newest = channel.history(limit=self._per_channel, after=after, oldest_first=False)
         try:
