@@ -105,7 +105,9 @@ def run_process(
     """
     start_logging(settings.log_level)
     try:
-        return asyncio.run(_check_and_serve(settings, check, connect))
+        # Around the loop's own end too, which waits for every task and thread that is left.
+        with last_resort(settings.grace_s + LAST_RESORT_S) as insist:
+            return asyncio.run(_check_and_serve(settings, check, connect, insist))
     except ConfigError as err:
         print(err, file=sys.stderr)  # noqa: T201 - the operator's terminal is the place for it
         return EXIT_CONFIG
@@ -127,6 +129,7 @@ async def _check_and_serve(
     settings: "Settings",
     check: Callable[[], Awaitable[Sequence[Check]]],
     connect: "Callable[[App], Awaitable[Link]]",
+    insist: Callable[[], None],
 ) -> int:
     checks = await check()
     if not all(item.is_ok for item in checks):
@@ -134,7 +137,7 @@ async def _check_and_serve(
     # Imported late: a wrong token is told at once, without loading search and the model.
     from core.app import App
 
-    with last_resort(settings.grace_s + LAST_RESORT_S) as insist, stop_on_signals(insist) as stop:
+    with stop_on_signals(insist) as stop:
         async with AsyncExitStack() as closing:
             app = await _unless(stop, App.open(settings))
             if app is None:

@@ -41,12 +41,19 @@ class Link:
 
     async def pause(self): pass
 
-    async def close(self):
-        while sys.argv[3] == "close":
+    async def deaf(self):
+        while True:
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 print("deaf", flush=True)
+
+    async def close(self):
+        if sys.argv[3] == "left behind":
+            self.task = asyncio.create_task(self.deaf())
+            await asyncio.sleep(0)
+        if sys.argv[3] == "close":
+            await self.deaf()
 
 async def check():
     return []
@@ -106,6 +113,10 @@ async def test_told_to_stop_it_ends(start: Start) -> None:
 
 async def test_told_to_stop_while_it_connects_it_ends(start: Start) -> None:
     assert await _end(await start("open")) == EXIT_OK
+
+
+async def test_a_task_that_is_left_behind_does_not_keep_the_process(start: Start) -> None:
+    assert await _end(await start("left behind")) == EXIT_FAILED
 
 
 async def test_what_hangs_at_the_end_does_not_keep_the_process(start: Start) -> None:
