@@ -221,6 +221,20 @@ async def test_outsider_is_refused_privately():
         assert at.door.accepted == []
 
 
+async def test_command_in_a_dm_is_told_in_time_though_membership_is_not():
+    async with scene(is_listed=True) as at:
+        released = at.server.rest.hold("GET", "/members/")
+        dm = at.server.world.channel(None, 1)
+        token = at.server.command(dm, at.ann, "memory")
+        state = at.server.rest.interactions[token]
+        await wait_until(lambda: "callback" in state)
+        assert asyncio.get_running_loop().time() - state["sent_at"] < 3
+        assert "try again" in state["callback"]["data"]["content"]
+        released.set()
+        token = at.server.command(dm, at.ann, "memory")
+        assert "nothing about you" in (await shown(at, token))["content"]
+
+
 async def test_commands_are_synced_only_when_they_changed():
     async with scene() as at:
         assert len(at.calls("PUT", "/commands")) == 1

@@ -3,6 +3,7 @@
 It must not hold a rule of its own; memory is in memory.py, everything else in core.
 """
 
+import asyncio
 import io
 import logging
 import time
@@ -25,6 +26,9 @@ from core.errors import StoreError
 from core.types import MAX_MESSAGE_CHARS, Author, Conversation, Message
 
 log = logging.getLogger(__name__)
+
+ADMIT_TIMEOUT_S = 1.5
+UNSURE = "Discord did not tell me in time whether you may use me. Please try again in a minute."
 
 
 def make_tree(
@@ -126,11 +130,17 @@ class Commands:
         user = interaction.user
         if user.bot:
             return False
-        if await self._gate.admits(interaction.guild_id, user.id):
-            return True
+        refusal = REFUSAL
+        try:
+            # In a direct message Discord is asked, and a command has 3 s to be acknowledged.
+            async with asyncio.timeout(ADMIT_TIMEOUT_S):
+                if await self._gate.admits(interaction.guild_id, user.id):
+                    return True
+        except TimeoutError:
+            refusal = UNSURE
         try:
             await interaction.response.send_message(
-                REFUSAL, ephemeral=True, allowed_mentions=NO_MENTIONS
+                refusal, ephemeral=True, allowed_mentions=NO_MENTIONS
             )
         except discord.HTTPException as err:
             log.info("a refusal could not be shown: code %s", err.code)
