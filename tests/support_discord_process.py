@@ -52,11 +52,19 @@ class Bot:
         self.process.kill()
         self.process.wait()
 
-    async def end(self, timeout_s: float = 60.0) -> int:
-        """SIGTERM; the exit code."""
+    async def end(self, timeout_s: float = 75.0) -> int:
+        """SIGTERM; the exit code. The last resort of a process that hangs comes first."""
         assert self.process is not None
         self.process.terminate()
-        return await asyncio.to_thread(self.process.wait, timeout_s)
+        return await self.ended(timeout_s)
+
+    async def ended(self, timeout_s: float = 60.0) -> int:
+        """The exit code; what still runs then fails the test with its log."""
+        assert self.process is not None
+        try:
+            return await asyncio.to_thread(self.process.wait, timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {timeout_s} s:\n{self.log}") from None
 
 
 class Town:

@@ -232,15 +232,13 @@ async def test_health_page_and_exit_codes(town: Town, unused_tcp_port: int):
 
     wrong = town.bot(DISCORD_GUILDS="1 2")
     wrong.start()
-    assert wrong.process is not None
-    assert await asyncio.to_thread(wrong.process.wait, 30) == 2
+    assert await wrong.ended() == 2
     assert "server 1" in wrong.log
     assert "server 2" in wrong.log
 
     wrong = town.bot(DISCORD_TOKEN="", DISCORD_CATCH_UP_MINUTES="99")
     wrong.start()
-    assert wrong.process is not None
-    assert await asyncio.to_thread(wrong.process.wait, 30) == 2
+    assert await wrong.ended() == 2
     assert "DISCORD_TOKEN" in wrong.log
     assert "DISCORD_CATCH_UP_MINUTES" in wrong.log
 
@@ -250,8 +248,7 @@ async def test_refused_intent_ends_with_the_remedy(town: Town):
     try:
         bot = town.bot()
         bot.start()
-        assert bot.process is not None
-        assert await asyncio.to_thread(bot.process.wait, 40) == 2
+        assert await bot.ended() == 2
         assert "Message Content Intent" in bot.log
     finally:
         town.server.is_privileged_refused = False
