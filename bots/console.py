@@ -36,6 +36,11 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub("", text)
 
 
+def one_line(text: str) -> str:
+    """`text` without what a terminal would obey, on one line: a file's name may hold anything."""
+    return " ".join(printable(text).split())
+
+
 def user_name() -> str:
     """Who sits at the terminal, so that two users of one Redis are two."""
     with suppress(OSError, KeyError):

@@ -11,8 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from bots.console import printable
+from bots.console import one_line
 from core.config import Settings
+from core.errors import ConfigError
 from core.protocols import Hit
 from core.search import DocIndex, IndexReport, Progress
 from core.search.evaluate import evaluate, read_questions
@@ -62,7 +63,7 @@ def _print_report(settings: Settings, report: IndexReport) -> None:
         f"{report.unchanged} unchanged, in {report.duration_ms / 1000:.1f} s"
     )
     for skipped in report.skipped:
-        out.print(Text(printable(f"skipped {skipped.path}: {skipped.reason}")))
+        out.print(Text(one_line(f"skipped {skipped.path}: {skipped.reason}")))
 
 
 async def show_score(settings: Settings, file: Path, minimum: float, *, as_json: bool) -> int:
@@ -86,14 +87,22 @@ async def show_score(settings: Settings, file: Path, minimum: float, *, as_json:
         out.print(f"{score.questions} questions: nDCG@10 {score.ndcg:.3f}, top 3 {score.top3:.3f}")
         for miss in score.misses:
             place = f"found as number {miss.rank}" if miss.rank else "not among the first ten"
-            out.print(Text(printable(f"missed: {miss.question.text}")), style="bold")
-            out.print(Text(printable(f"  expected {', '.join(miss.question.expected)}: {place}")))
-            out.print(Text(printable(f"  first were {', '.join(miss.found) or 'none'}")))
+            out.print(Text(one_line(f"missed: {miss.question.text}")), style="bold")
+            out.print(
+                Text("  " + one_line(f"expected {', '.join(miss.question.expected)}: {place}"))
+            )
+            out.print(Text("  " + one_line(f"first were {', '.join(miss.found) or 'none'}")))
     return 0 if score.ndcg >= minimum else 1
 
 
 async def show_search(settings: Settings, query: str, k: int, *, as_json: bool) -> None:
-    """Prints the `k` best passages for `query`."""
+    """Prints the `k` best passages for `query`.
+
+    Raises:
+        ConfigError: there is nothing to look for.
+    """
+    if not query.strip():
+        raise ConfigError("There is nothing to search for: give a question or some words.")
     library = index_of(settings)
     await library.open()
     try:
@@ -110,9 +119,9 @@ async def show_search(settings: Settings, query: str, k: int, *, as_json: bool) 
         item = hit.passage
         mark = "" if hit.is_good else "  (weak match)"
         name = f"{item.title} › {item.heading}" if item.heading else item.title
-        out.print(Text(printable(f"{place}. {name}{mark}")), style="bold")
-        out.print(Text(printable(f"   {item.path}:{item.line}  {hit.score:.3f}")), style="dim")
-        out.print(Text(printable(" ".join(item.text.split())[:300])))
+        out.print(Text(f"{one_line(f'{place}. {name}')}{mark}"), style="bold")
+        out.print(Text(f"   {one_line(item.path)}:{item.line}  {hit.score:.3f}"), style="dim")
+        out.print(Text(one_line(item.text)[:300]))
 
 
 def _hit_json(hit: Hit) -> dict[str, Any]:

@@ -258,14 +258,6 @@ class Inbox:
             self._ready.expect(retry_in_s, (conversation.tag, taken.entry, conversation.key))
         return _next(head)
 
-    async def release(self, taken: Taken) -> None:
-        """Hands the message over to any worker at once; its run goes on from the checkpoint."""
-        conversation, lease, message_id = _fence(taken)
-        if not await self._store.run(
-            "release", taken.conversation.tag, conversation, taken.entry, lease, message_id
-        ):
-            raise LeaseLost
-
     async def leave(self) -> None:
         """At the end of the process: hands over all that it still has and signs off."""
         await self._ready.leave()

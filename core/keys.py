@@ -86,7 +86,7 @@ def inbox(conversation: Conversation) -> str:
 def act(tag: str) -> str:
     """Hash of conversation key → entry id on the ready stream: who is waiting or being answered.
 
-    TTL: none. Writers: accept, delivered, fail, release, repair.
+    TTL: none. Writers: accept, delivered, fail, leave, repair.
     """
     return _key(tag, "act")
 
@@ -94,7 +94,7 @@ def act(tag: str) -> str:
 def ready(tag: str) -> str:
     """Stream, group `workers`: one entry {c: conversation key} for each field of `act`.
 
-    TTL: none. Writers: accept, delivered, fail, release, repair; entries are deleted when done.
+    TTL: none. Writers: accept, delivered, fail, leave, repair; entries are deleted when done.
     """
     return _key(tag, "ready")
 

@@ -49,7 +49,7 @@ _SENTENCES: Mapping[StopReason, str] = {
     StopReason.CONTEXT_FULL: "I stopped because the conversation no longer fits the model.",
     StopReason.REFUSED: "The model declined to answer this.",
     StopReason.OVERLOADED: "The model is overloaded right now; please try again in a minute.",
-    StopReason.RATE_LIMITED: "The model is limiting our requests; please try again in a minute.",
+    StopReason.RATE_LIMITED: "The model is limiting our requests; please try again later.",
     StopReason.SPEND_LIMIT: "The spending limit for the model is reached; ask whoever runs me.",
     StopReason.CANCELLED: "I stopped because you asked me to.",
     StopReason.ERROR: "Something went wrong on my side.",

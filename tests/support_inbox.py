@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from core.history import Turn
 from core.inbox import Inbox
+from core.memory import Memory
 from core.store import Store
+from core.types import Session
 from core.work import Taken
 
 PLACES = (("test", "W1"),)
@@ -51,3 +53,9 @@ async def finish(inbox: Inbox, taken: Taken, text: str = "the answer") -> Taken 
     """Answers and delivers; the next message."""
     await answer(inbox, taken, text)
     return await inbox.delivered(taken)
+
+
+async def remember(store: Store, session: Session, value: str, key: str = "city") -> None:
+    memory = Memory(store)
+    _, epoch = await memory.read(session)
+    await memory.save(session, key, value, message_id="m", epoch=epoch, run_id=f"r{value[:8]}")

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +14,8 @@ from bots.console import ConsoleAdapter, message_of, session_of
 from core.app import App
 from core.config import Settings
 from tests.anthropic_server import AnthropicServer
+from tests.support_cli import QUESTION, Cli
 
-FOOTNOTE = Path(sys.executable).with_name("footnote")
-QUESTION = "What should I put at the top of my resume?"
 KEYS = {
     "run_id",
     "text",
@@ -31,45 +28,6 @@ KEYS = {
     "facts",
     "model",
 }
-
-
-class Cli:
-    """Runs `footnote` with a data folder of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "DATA_DIR": str(folder / "data"),
-            "TERM": "dumb",
-        }
-
-    def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [FOOTNOTE, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-            env=self.environ | environ,
-        )
-
-    def __call__(
-        self, *arguments: str, stdin: str = "", code: int = 0, **environ: str
-    ) -> tuple[str, str]:
-        """(stdout, stderr); the exit code must be `code` and nothing may look like a crash."""
-        process = self.start(*arguments, **environ)
-        out, err = process.communicate(stdin, timeout=60)
-        assert process.returncode == code, (out, err)
-        assert "Traceback" not in out + err
-        return out, err
-
-    def ask(self, question: str, *options: str, code: int = 0, **environ: str) -> dict[str, Any]:
-        """The one object that `chat --json` prints."""
-        out, _ = self("chat", "--json", question, *options, code=code, **environ)
-        return json.loads(out)
 
 
 @pytest.fixture
@@ -115,6 +73,8 @@ def test_another_stop_reason_exits_with_3_and_still_answers(cli: Cli) -> None:
         (["chat", "--json"], {}, "--json needs a question"),
         (["chat", "hi", "--session", ""], {}, "--session"),
         (["memory", "--session", "\udcff"], {}, "--session"),
+        (["search", " "], {}, "nothing to search for"),
+        (["discord", "invite", "footnote"], {}, "no application id"),
         (["chat", "hi"], {"MAX_TURNS": "many", "TIMEOUT_S": "-1"}, "TIMEOUT_S"),
         (["chat", "hi"], {"REDIS_URL": "redis://user:hunter22@127.0.0.1:1/0"}, "127.0.0.1:1"),
     ],
@@ -179,40 +139,6 @@ def test_a_question_that_is_cut_says_so(cli: Cli) -> None:
     assert "Only the first 8,000 characters are read." in err
 
 
-@pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_reader_who_leaves_early_ends_nothing_and_leaves_nothing_waiting(
-    cli: Cli, options: list[str]
-) -> None:
-    process = cli.start("chat", QUESTION, *options)
-    assert process.stdout is not None
-    process.stdout.close()
-    _, err = process.communicate(timeout=60)
-    assert "Error" not in err
-    assert "0 waiting or under way, oldest 0 s, 0 in flight, 0 dead" in cli("inbox")[0]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full disk to offer")
-def test_an_answer_that_cannot_be_written_is_said_and_not_tried_for_ever(cli: Cli) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = subprocess.Popen(
-            [FOOTNOTE, "chat", QUESTION],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=cli.environ,
-        )
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "could not be written: No space left" in err
-    assert "Traceback" not in err
-
-
-def test_a_terminal_of_few_letters_shows_what_it_can(cli: Cli) -> None:
-    out, _ = cli("chat", QUESTION, PYTHONIOENCODING="ascii:strict")
-    assert "At the top of your resume put your name" in out
-    assert "Stopped: done ? 2 model calls" in out
-
-
 def test_search_and_index_show_what_the_bot_finds(cli: Cli, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -224,6 +150,17 @@ def test_search_and_index_show_what_the_bot_finds(cli: Cli, tmp_path: Path) -> N
     hits = json.loads(cli("search", "when do backups run", "--json", "--docs", str(docs))[0])
     assert hits[0]["path"] == "a.md"
     assert json.loads(cli("search", "zebra", "--json", "--docs", str(docs))[0]) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names there")
+def test_a_files_name_cannot_write_lines_of_its_own(cli: Cli, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a\n9. forged.md").write_text("# Backups\n\nBackups run at two every night.\n")
+    (docs / "b\nskipped.md").write_text("")
+    shown = cli("search", "backups", "--docs", str(docs))[0] + cli("index", "--docs", str(docs))[0]
+    assert "a 9. forged.md:" in shown
+    assert "skipped b skipped.md: " in shown
 
 
 async def test_chat_against_the_providers_protocol(cli: Cli) -> None:

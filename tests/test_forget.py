@@ -1,34 +1,22 @@
 """Forgetting: all of one user, nothing of others, whatever is under way."""
 
-import asyncio
-from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from core.backlog import Backlog
 from core.errors import MemoryRejected
 from core.forget import ForgetReport, forget, preview
-from core.inbox import Inbox
 from core.memory import DAY_S, Memory
 from core.store import Store
-from core.types import Conversation, Session
-from core.work import MAX_TRIES, Taken
-from tests.support_inbox import an_inbox, answer, finish, take, take_none, take_one
-from tests.support_redis import History, Server, a_message, a_session, dump, serve, texts
+from core.types import Session
+from core.work import MAX_TRIES
+from tests.support_inbox import an_inbox, answer, finish, remember, take, take_none, take_one
+from tests.support_redis import Server, a_message, a_session, dump, serve, texts
 
 pytest_plugins = ("tests.support_redis_fixtures",)
 
 U1 = a_session()
-
-
-async def _remember(store: Store, session: Session, value: str, key: str = "city") -> None:
-    memory = Memory(store)
-    _, epoch = await memory.read(session)
-    await memory.save(session, key, value, message_id="m", epoch=epoch, run_id=f"r{value[:8]}")
 
 
 async def _ask(
@@ -77,7 +65,7 @@ async def test_forgetting_a_channel_takes_all_of_one_user_and_nothing_else(
                 thread=f"{thread}{session.user}",
                 workspace=session.workspace,
             )
-        await _remember(any_store, session, f"words{number}")
+        await remember(any_store, session, f"words{number}")
     before = await dump(any_store)
     expected = ForgetReport(facts=1, turns=2, records=2, undos=1)
     assert await preview(any_store, U1) == expected
@@ -100,7 +88,7 @@ async def test_forgetting_a_channel_takes_all_of_one_user_and_nothing_else(
 async def test_forgetting_everywhere_covers_all_channels_of_the_workspace(any_store: Store) -> None:
     for number in range(20):
         await _ask(any_store, f"secret{number}", user="U1", channel=f"C{number}", thread="T")
-        await _remember(any_store, a_session(channel=f"C{number}"), f"secret{number}")
+        await remember(any_store, a_session(channel=f"C{number}"), f"secret{number}")
     await _ask(any_store, "other", user="U1", channel="C1", thread="T", workspace="W2")
     expected = ForgetReport(facts=20, turns=20, records=20, undos=20)
     assert await preview(any_store, U1, "everywhere") == expected
@@ -125,7 +113,7 @@ async def test_others_turns_in_a_shared_thread_stay_byte_equal(store: Store) -> 
 async def test_run_under_way_delivers_but_saves_nothing(any_store: Store) -> None:
     """B04: forget while a run is blocked in a tool, then let it go on."""
     inbox, memory = an_inbox(any_store), Memory(any_store)
-    await _remember(any_store, U1, "oldfact")
+    await remember(any_store, U1, "oldfact")
     message = a_message("oldwords")
     await inbox.accept(message)
     taken = await take_one(inbox)
@@ -181,7 +169,7 @@ async def test_anothers_run_that_read_the_turns_keeps_nothing(any_store: Store) 
 
 async def test_queued_messages_stay_and_see_an_empty_memory(any_store: Store) -> None:
     inbox = an_inbox(any_store)
-    await _remember(any_store, U1, "oldfact")
+    await remember(any_store, U1, "oldfact")
     await inbox.accept(a_message("running"))
     taken = await take_one(inbox)
     await inbox.accept(a_message("queued"))
@@ -243,10 +231,10 @@ async def test_a_turn_that_others_kept_alive_is_forgotten(store: Store) -> None:
 
 async def test_one_fact_goes_with_its_copies_and_the_rest_stays(store: Store) -> None:
     await _ask(store, "kept words", user="U1", channel="C1", thread="T1")
-    await _remember(store, U1, "Pune")
-    await _remember(store, U1, "Delhi")
-    await _remember(store, U1, "green", key="tea")
-    await _remember(store, a_session(channel="C2"), "Oslo")
+    await remember(store, U1, "Pune")
+    await remember(store, U1, "Delhi")
+    await remember(store, U1, "green", key="tea")
+    await remember(store, a_session(channel="C2"), "Oslo")
     report = await forget(store, U1, key="city")
     assert report == ForgetReport(facts=1, undos=2)
     assert list(await Memory(store).facts(U1)) == ["tea"]
@@ -263,7 +251,7 @@ async def test_forgetting_half_way_says_so_and_can_be_repeated(
     """B25: the server refuses one partition; what was done is counted, the rest is done later."""
     sessions = [a_session(channel=f"C{number}") for number in range(30)]
     for session in sessions:
-        await _remember(store, session, f"secret {session.channel}")
+        await remember(store, session, f"secret {session.channel}")
     refused = a_session(channel="C7").tag
     allowed = [tag for tag in {session.tag for session in sessions} if tag != refused]
     rules = " ".join(f"~{{{tag}}}*" for tag in [*allowed, *_untouched(sessions)])
@@ -292,7 +280,7 @@ async def test_a_full_server_still_forgets(tmp_path: Path) -> None:
     with serve() as server:
         store = await Store.open(server.url, tmp_path)
         await _ask(store, "oldwords", user="U1", channel="C1", thread="T1")
-        await _remember(store, U1, "oldwords")
+        await remember(store, U1, "oldwords")
         server.ask("CONFIG SET maxmemory 1")
         report = await forget(store, U1)
         assert (report.facts, report.turns, report.records, report.undos) == (1, 1, 1, 1)
@@ -301,132 +289,3 @@ async def test_a_full_server_still_forgets(tmp_path: Path) -> None:
         server.ask("CONFIG SET maxmemory 0")
         assert await forget(store, U1) == ForgetReport()
         await store.close()
-
-
-# A random life of three users, then one of them forgets: what is left anywhere? -------------------
-
-Act = tuple[Literal["ask", "take", "answer", "deliver", "fact", "fail", "note"], int, int, int]
-
-_ACTS = st.lists(
-    st.tuples(
-        st.sampled_from(["ask", "take", "answer", "deliver", "fact", "fail", "note"]),
-        st.integers(0, 2),
-        st.integers(0, 2),
-        st.integers(0, 1),
-    ),
-    min_size=15,
-    max_size=50,
-)
-
-
-class _Life:
-    """Users A, B and C talk in three channels; each says only words that hold their mark."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.inbox = Inbox(store, consumer="w", lease_s=60)
-        self.held: list[Taken] = []
-        self.count = 0
-
-    def words(self, user: int) -> str:
-        self.count += 1
-        return f"mark{'ABC'[user]} {self.count}"
-
-    async def act(self, kind: str, user: int, channel: int, thread: int) -> None:
-        name, where = "ABC"[user], f"C{channel}"
-        mine = next((t for t in self.held if t.message.author.id == name), None)
-        match kind:
-            case "ask":
-                text = self.words(user)
-                await self.inbox.accept(
-                    a_message(text, user=name, channel=where, thread=f"T{thread}")
-                )
-            case "take":
-                found = await self.inbox.take((("test", "W1"),), 4, 1)
-                for taken in found:
-                    await self.inbox.checkpoint(taken, f"state {taken.message.text}", 1)
-                self.held += found
-            case "answer" if mine:
-                await answer(self.inbox, mine, f"answer to {mine.message.text}")
-            case "deliver" if mine:
-                self.held.remove(mine)
-                if following := await self.inbox.delivered(mine):
-                    self.held.append(following)
-            case "fail" if mine:
-                self.held.remove(mine)
-                worn = replace(mine, attempts=MAX_TRIES - 1)
-                if following := await self.inbox.fail(worn, "boom", 0):
-                    self.held.append(following)
-            case "fact":
-                session = a_session(name, where)
-                await _remember(self.store, session, self.words(user), f"key{thread}")
-            case _:
-                conversation = Conversation("test", "W1", where, f"T{thread}")
-                await self.inbox.note_context(conversation, "bot", "a note")
-
-
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(before=_ACTS, after=_ACTS, scope=st.sampled_from(["channel", "everywhere"]))
-def test_nothing_of_the_user_remains_anywhere(
-    redis_server: Server,
-    tmp_path: Path,
-    before: list[Act],
-    after: list[Act],
-    scope: Literal["channel", "everywhere"],
-) -> None:
-    asyncio.run(_live_and_forget(redis_server, tmp_path, before, after, scope))
-
-
-async def _live_and_forget(
-    server: Server,
-    folder: Path,
-    before: list[Act],
-    after: list[Act],
-    scope: Literal["channel", "everywhere"],
-) -> None:
-    store = await Store.open(server.url, folder)
-    try:
-        await store.client.flushall()
-        life = _Life(store)
-        for act in before:
-            await life.act(*act)
-        others = {key: value for key, value in (await texts(store)).items() if "markA" not in value}
-        queued = {key for key in await texts(store) if ":in:" in key}
-        expected = await preview(store, a_session("A", "C0"), scope)
-        assert await forget(store, a_session("A", "C0"), scope) == expected
-        left = await texts(store)
-        scoped = [key for key in left if scope == "everywhere" or _in_channel(key, "C0")]
-        # Messages that wait in the queue stay, the running ones at their head included.
-        assert [key for key in scoped if "markA" in left[key] and key not in queued] == []
-        for key, value in others.items():
-            if key.split(":")[1] in ("mem", "hist", "rec", "undo", "dead", "notes", "in", "ready"):
-                assert left[key] == value
-        # Runs that were under way end, and bring nothing back.
-        running = [taken for taken in life.held if taken.message.author.id == "A"]
-        for taken in running:
-            if scope == "everywhere" or taken.conversation.channel == "C0":
-                await life.inbox.checkpoint(taken, f"late {taken.message.text}", 2)
-                await answer(life.inbox, taken, f"late {taken.message.text}")
-                following = await life.inbox.delivered(taken)
-                if following:
-                    await life.inbox.release(following)
-        left = await texts(store)
-        scoped = [key for key in left if scope == "everywhere" or _in_channel(key, "C0")]
-        assert [key for key in scoped if "markA" in left[key] and ":in:" not in key] == []
-        # And a later life can be forgotten as well.
-        life.held = [taken for taken in life.held if taken not in running]
-        for act in after:
-            await life.act(*act)
-        await forget(store, a_session("A", "C0"), "everywhere")
-        left = await texts(store)
-        assert [key for key in left if "markA" in left[key] and ":in:" not in key] == []
-        assert await History(store).read(Conversation("test", "W1", "C0", "T9"), 100) == []
-    finally:
-        await store.close()
-
-
-def _in_channel(key: str, channel: str) -> bool:
-    """Whether a key is surely of this channel: its rest begins with it."""
-    return key.split(":", 2)[-1].startswith(f"{channel}/")

@@ -1,5 +1,6 @@
 """The server did what it was asked, and its answer was lost: no work is lost, none done twice."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from core.forget import ForgetReport, forget
 from core.memory import Memory
 from core.store import Store
 from core.types import FactChange
-from core.work import MAX_TRIES
+from core.work import MAX_TRIES, Taken
 from tests.support_inbox import PLACES, an_inbox, answer, finish, take, take_one
 from tests.support_redis import History, Server, a_message, a_session
 from tests.support_redis_proxy import Proxy, losing
@@ -118,3 +119,36 @@ async def test_answer_delivery_and_failure_without_an_answer_count_once(line: Li
     line.lose(second.run_id)
     assert await backlog.retry_dead(second.run_id)
     assert [taken.message.text for taken in await take(inbox, 2, wait_s=0.3)] == ["message 1"]
+
+
+async def test_cancelled_take_loses_nothing(any_store: Store) -> None:
+    inbox = an_inbox(any_store, lease_s=LEASE_S)
+    texts: set[str] = set()
+    for number in range(20):
+        taking = asyncio.create_task(inbox.take(PLACES, 1))
+        await asyncio.sleep(0)
+        await inbox.accept(a_message(f"{number}", thread=f"T{number}"))
+        taking.cancel()
+        await asyncio.wait([taking])
+        if not taking.cancelled():  # it came too late, or was lost (core/ending.py)
+            texts |= {taken.message.text for taken in taking.result()}
+    async with asyncio.timeout(20):
+        while len(texts) < 20:  # the same one may come again, as nobody renews its lease here
+            texts |= {taken.message.text for taken in await inbox.take(PLACES, 20)}
+
+
+async def test_lost_replies_do_not_end_two_messages(any_store: Store) -> None:
+    """A call that ended the head, made again by the client: the next message is still there."""
+    inbox = an_inbox(any_store)
+    for text in ("one", "two", "three"):
+        await inbox.accept(a_message(text))
+    taken: Taken | None = await take_one(inbox)
+    texts: list[str] = []
+    while taken:
+        texts.append(taken.message.text)
+        await answer(inbox, taken)
+        first = await inbox.delivered(taken)
+        again = await inbox.delivered(taken)
+        assert (again and again.message) == (first and first.message)
+        taken = first
+    assert texts == ["one", "two", "three"]
