@@ -23,7 +23,7 @@ from pathlib import Path
 import bots.process
 from core.config import Settings
 
-if sys.argv[3] == "close":
+if sys.argv[3] in ("close", "left behind"):
     bots.process.LAST_RESORT_S = 1.0
 
 class Link:
