@@ -1,6 +1,7 @@
 """Settings: read from the environment, checked as a whole, never shown."""
 
 import re
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -40,9 +41,12 @@ def test_a_file_of_settings_that_is_no_text_is_said(
 def test_a_question_reaches_make_chat_as_it_was_typed() -> None:
     question = """What costs $5, "$HOME" or `id`; isn't it $(Q)?"""
     show = """show: ; @printf %s "$$Q" """
+    # The tests may themselves be run by make, which would add to the output of this one.
+    environ = {name: value for name, value in os.environ.items() if "MAKE" not in name}
     made = subprocess.run(
-        ["make", "--eval", show, "show", f"Q={question}"],
+        ["make", "--no-print-directory", "--eval", show, "show", f"Q={question}"],
         cwd=Path(__file__).parent.parent,
+        env=environ,
         capture_output=True,
         text=True,
         check=True,
