@@ -1,7 +1,7 @@
 """Settings: read from the environment, checked as a whole, never shown."""
 
-import re
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
