@@ -120,7 +120,7 @@ class Town:
             "ANTHROPIC_BASE_URL": self.model.url,
             "REDIS_URL": self.redis.url,
             "DATA_DIR": str(self._folder / "data"),
-            "LEASE_S": "1",
+            "LEASE_S": "4",
             "LOG_LEVEL": "INFO",
             **self.usual,
             **more,

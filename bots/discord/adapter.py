@@ -18,9 +18,10 @@ from core.types import Message
 class DiscordAdapter:
     """See `core.protocols.Adapter`. The workspace is the application, servers and DMs alike."""
 
-    def __init__(self, client: discord.Client) -> None:
+    def __init__(self, client: discord.Client, lease_s: float) -> None:
         self._client = client
-        self.desk = Desk(client)
+        # A lease is renewed before a fifth of it has passed, and taken over after seven tenths.
+        self.desk = Desk(client, stale_s=0.45 * lease_s)
 
     @property
     def platform(self) -> str:
@@ -40,5 +41,5 @@ class DiscordAdapter:
     async def open_reply(self, message: Message, ref: Ref | None) -> Reply:
         """A reply in the channel, or a private one to a command."""
         if message.extra["kind"] == "private":
-            return PrivateReply(self._client, message, ref)
+            return PrivateReply(self._client, message, ref, self.desk.stale_s)
         return ChannelReply(self.desk, message, ref)

@@ -54,7 +54,7 @@ class FootnoteClient(discord.AutoShardedClient):
             **options,
         )
         self.tree = make_tree(self, self._commands)
-        self.adapter = DiscordAdapter(self)
+        self.adapter = DiscordAdapter(self, settings.lease_s)
         self.gate = Gate(self, settings.guild_ids)
         self._chat = chat
         self._settings = settings

@@ -90,9 +90,13 @@ class Posts:
         return [post.id for post in self._posts]
 
     async def show(
-        self, render: Callable[[], Sequence[Wanted]], *, is_final: bool, until: asyncio.Event
+        self,
+        render: Callable[[], Sequence[Wanted]],
+        *,
+        is_final: bool,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Sends and edits until the messages are what `render` wants, or `until` is set.
+        """Sends and edits until the messages are what `render` wants, or `is_over`.
 
         `render` is asked again before each call, so that the newest text wins.
 
@@ -103,7 +107,7 @@ class Posts:
         while (number := self._first_stale(render())) is not None:
             kind = "edit" if number < len(self._posts) else "send"
             await self._pace.turn(f"{kind} {self.channel}", is_final=is_final)
-            if until.is_set():
+            if is_over():
                 return
             wanted = render()
             number = self._first_stale(wanted)

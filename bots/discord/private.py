@@ -27,7 +27,9 @@ _EXPIRED = (UNKNOWN_WEBHOOK, UNKNOWN_INTERACTION, TOKEN_EXPIRED)
 class PrivateReply:
     """See `core.protocols.Reply`. `ref` counts the messages that are final."""
 
-    def __init__(self, client: discord.Client, message: Message, ref: Ref | None) -> None:
+    def __init__(
+        self, client: discord.Client, message: Message, ref: Ref | None, stale_s: float
+    ) -> None:
         self._client = client
         self._message = message
         self._done = int((ref or {}).get("done", 0))
@@ -35,7 +37,9 @@ class PrivateReply:
         self._text = ""
         self._shown = ""
         self._is_calling = False
-        self._stream = Stream(self._flush, lambda: self._is_calling, EDIT_GAP_S)
+        self._stream = Stream(
+            self._flush, lambda: self._is_calling, gap_s=EDIT_GAP_S, stale_s=stale_s
+        )
         token = message.extra["interaction"]["token"]
         self._original = int(message.extra["interaction"]["message"])
         application = int(message.extra["interaction"]["application"])

@@ -31,10 +31,12 @@ class Desk:
     """What all replies of a process share.
 
     `posted` names the conversation of each of our posts, and of the thread off it, before core
-    has saved that: people may be quicker.
+    has saved that: people may be quicker. After `stale_s` without news from core a reply may be
+    another process's.
     """
 
     client: discord.Client
+    stale_s: float
     pace: Pace = field(default_factory=Pace)
     hinted: Recent[int, bool] = field(default_factory=lambda: Recent[int, bool](1_000))
     posted: Recent[int, Conversation] = field(
@@ -60,9 +62,10 @@ class ChannelReply:
         self._threads = Threads(desk.client, message, ref)
         self._text = ""
         self._status = ""
-        self._stream = Stream(self._flush, lambda: self._posts.is_calling, EDIT_GAP_S)
+        self._stream = Stream(
+            self._flush, lambda: self._posts.is_calling, gap_s=EDIT_GAP_S, stale_s=desk.stale_s
+        )
         desk.streams.add(self._stream)
-        self._never = asyncio.Event()
         self._has_hint = False
         self._typing = asyncio.create_task(self._type())
 
@@ -122,7 +125,7 @@ class ChannelReply:
             await self._show(self._final(run, missing=err.missing, has_thread=False))
 
     async def _show(self, final: list[Wanted]) -> None:
-        await self._posts.show(lambda: final, is_final=True, until=self._never)
+        await self._posts.show(lambda: final, is_final=True)
         await self._posts.trim(len(final))
 
     def _final(self, run: Run, *, missing: str | None, has_thread: bool) -> list[Wanted]:
@@ -163,7 +166,7 @@ class ChannelReply:
             await self._posts.show(
                 lambda: streamed(self._text, self._status),
                 is_final=False,
-                until=self._stream.closing,
+                is_over=lambda: self._stream.is_over,
             )
         except Undeliverable as err:
             log.info("nothing can be posted here: %s", err)

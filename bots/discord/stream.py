@@ -15,32 +15,43 @@ log = logging.getLogger(__name__)
 
 FIRST_S = 0.4
 """How long the first words wait for more, so that a quick answer is one post and no edit."""
-STALE_S = 5.0
-"""Core feeds only while it holds the message; what is older may already be another process's."""
 END_TIMEOUT_S = 30.0
 
 
 class Stream:
-    """Calls `flush` at most every `gap_s` while there is news.
+    """Calls `flush` at most every `gap_s` while there is news, younger than `stale_s`.
 
-    `is_calling` tells whether a request is on its way, which must not be cut off.
+    Core feeds only while it holds the message: what is older, as after the process was stopped for
+    a while, may already be another process's. `is_calling` tells whether a request is on its way,
+    which must not be cut off.
     """
 
     def __init__(
-        self, flush: Callable[[], Awaitable[None]], is_calling: Callable[[], bool], gap_s: float
+        self,
+        flush: Callable[[], Awaitable[None]],
+        is_calling: Callable[[], bool],
+        *,
+        gap_s: float,
+        stale_s: float,
     ) -> None:
         self._flush = flush
         self._is_calling = is_calling
         self._gap_s = gap_s
+        self._stale_s = stale_s
         self._fed_at = time.monotonic()
         self._is_dirty = False
         self._task: asyncio.Task[None] | None = None
-        self.closing = asyncio.Event()
+        self._closing = asyncio.Event()
 
     @property
     def silent_s(self) -> float:
         """Seconds since the last news."""
         return time.monotonic() - self._fed_at
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may be shown any more, or not before the next news."""
+        return self._closing.is_set() or self.silent_s > self._stale_s
 
     def feed(self, *, is_news: bool = True) -> None:
         """There is something to flush, or at least a sign of life."""
@@ -51,7 +62,7 @@ class Stream:
 
     async def end(self) -> None:
         """Returns when no flush is under way or will come."""
-        self.closing.set()
+        self._closing.set()
         if self._task is None:
             return
         if not self._is_calling():
@@ -66,10 +77,8 @@ class Stream:
 
     async def _run(self) -> None:
         await self._pause(FIRST_S)
-        while self._is_dirty and not self.closing.is_set():
+        while self._is_dirty and not self.is_over:
             self._is_dirty = False
-            if self.silent_s > STALE_S:
-                return
             try:
                 await self._flush()
             except (discord.HTTPException, OSError, TimeoutError) as err:
@@ -81,4 +90,4 @@ class Stream:
         """Waits, but not once the end has come."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self.closing.wait()
+                await self._closing.wait()
