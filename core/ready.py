@@ -60,7 +60,7 @@ class Ready:
         self._next_tick = 0.0
         self._next_sweep = 0.0
         self._suspect_until = 0.0
-        self._faults_suspected = self._faults_seen = 0
+        self._faults_seen = 0
         self._hold_back_s = max(0.3 * lease_s, _HOLD_BACK_MIN_S)
         self._hold_back_until = 0.0
         self._due: list[float] = []
@@ -79,7 +79,7 @@ class Ready:
         held: Mapping[str, Sequence[str]],
     ) -> list[Any]:
         """At most `count` heads; empty after `block_ms`. `held` are the leases held, by tag."""
-        self._suspect_faults()
+        self._look_at_faults()
         try:
             await self._enter(tuple(workplaces))
             self._last_take = time.monotonic()
@@ -92,14 +92,17 @@ class Ready:
         except BaseException:
             self._suspect()
             raise
-        self._suspect_faults()
+        self._look_at_faults()
         return heads
 
-    def _suspect_faults(self) -> None:
-        # Also those between two takes, when there was no room for more.
-        if self._store.faults != self._faults_suspected:
-            self._faults_suspected = self._store.faults
+    def _look_at_faults(self) -> None:
+        # Also at those between two takes, when there was no room for more.
+        if self._store.faults != self._faults_seen:
+            self._faults_seen = self._store.faults
             self._suspect()
+            # The server was away: until then only what this process lost may be swept.
+            self._hold_back_until = time.monotonic() + self._hold_back_s
+            self._due.append(self._hold_back_until)
 
     def _suspect(self) -> None:
         """A reply may be lost: what it held waits with this consumer, which nobody thinks dead."""
@@ -248,7 +251,8 @@ class Ready:
         self._due = [due for due in self._due if due > now]
         self._next_sweep = now + _SWEEP_ALL_S
         found: list[Any] = []
-        holds_back = self._holds_back(now)
+        self._look_at_faults()
+        holds_back = now < self._hold_back_until
         for tag in self.tags:
             room = min(count - len(found), _SWEEP_AT_ONCE)
             if not room:
@@ -273,14 +277,6 @@ class Ready:
         else:
             self._parked = [item for item in self._parked if item[0] > now]
         return found
-
-    def _holds_back(self, now: float) -> bool:
-        """Whether only what this process lost may be swept: the server was away just now."""
-        if self._store.faults != self._faults_seen:
-            self._faults_seen = self._store.faults
-            self._hold_back_until = now + self._hold_back_s
-            self._due.append(self._hold_back_until)
-        return now < self._hold_back_until
 
     def _lease(self) -> tuple[str, str]:
         """A lease's token, which begins with its holder, and an id for the run if it has none."""

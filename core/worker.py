@@ -82,8 +82,6 @@ class Worker:
                 held = [each.taken for each in self._held.values()]
                 for taken in await self._inbox.take(workplaces, free, held=held):
                     self._begin(taken)
-                # What was begun must be known as held before work is taken again.
-                await asyncio.sleep(0)
                 pause_s = PAUSE_MIN_S
             except StoreError as err:
                 log.warning("no work can be taken, trying again: %s", err)
@@ -91,17 +89,19 @@ class Worker:
                 pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
     def _begin(self, taken: Taken) -> None:
-        task = asyncio.create_task(self._converse(taken))
+        # Known as held at once, as work is taken again before the task has begun.
+        task = asyncio.create_task(self._converse(self._hold(taken)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _converse(self, taken: Taken) -> None:
+    def _hold(self, taken: Taken) -> Held:
+        held = self._held[taken.conversation] = Held(taken, self._inbox.hold_s)
+        return held
+
+    async def _converse(self, held: Held) -> None:
         """Answers a conversation's messages, first in, first out, until none is left."""
-        upcoming: Taken | None = taken
-        while upcoming is not None:
-            held = Held(upcoming, self._inbox.hold_s)
-            conversation = upcoming.conversation
-            self._held[conversation] = held
+        conversation = held.taken.conversation
+        while True:
             try:
                 adapter = self._adapters[conversation.platform]
                 upcoming = await self._answering.answer(held, adapter)
@@ -111,6 +111,9 @@ class Worker:
             finally:
                 if self._held.get(conversation) is held:
                     del self._held[conversation]
+            if upcoming is None:
+                return
+            held = self._hold(upcoming)
 
     async def _beat_forever(self) -> None:
         while True:
