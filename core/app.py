@@ -136,7 +136,11 @@ class App:
         return Backlog(self.store, platform, workspace, run_ttl_days=self.settings.run_ttl_days)
 
     async def health(self) -> Mapping[str, Any]:
-        """`redis`: whether it answers; `inbox_depth` and `inbox_oldest_s` of what is served."""
+        """`redis`: whether it answers; what waits in the inbox of what is served, and for how long.
+
+        `waiting` counts messages not done, `oldest_age_s` is of the oldest, `dead_letters` those
+        given up.
+        """
         if not await self.store.is_healthy():
             return {"redis": False}
         try:
@@ -145,8 +149,9 @@ class App:
             return {"redis": False}
         return {
             "redis": True,
-            "inbox_depth": sum(item.depth for item in stats),
-            "inbox_oldest_s": round(max((item.oldest_age_s for item in stats), default=0.0), 1),
+            "waiting": sum(item.depth for item in stats),
+            "oldest_age_s": round(max((item.oldest_age_s for item in stats), default=0.0), 1),
+            "dead_letters": sum(item.dead for item in stats),
         }
 
     async def close(self) -> None:
